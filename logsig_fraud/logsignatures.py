@@ -148,10 +148,10 @@ def logsignature(
     return BACKENDS[backend](path, depth, basis)
 
 # %% ../nbs/03_logsignatures.ipynb #13b213a4
-def _join(sig, step, lead, lag, visibility, depth):
-    "One straight piece of the augmented path: `step` in the leads and lags named, and a change of visibility."
-    move = np.concatenate([lead * step, lag * step, np.full((len(step), 1), float(visibility))], 1)
-    return pysiglib.sig_join(sig, move, move.shape[1], depth)
+def _through(depth, *corners):
+    "The signature of straight lines through `corners`, each given by its leads (paths, 1 + channels), its lags and its visibility."
+    path = np.stack([np.concatenate([lead, lag, np.full((len(lead), 1), float(seen))], 1) for lead, lag, seen in corners], 1)
+    return pysiglib.sig(path, depth)
 
 # %% ../nbs/03_logsignatures.ipynb #1a25fdba
 def open_signature(
@@ -159,9 +159,9 @@ def open_signature(
     config: Config,     # `depth`, `invisibility`
 ) -> np.ndarray:        # (paths, signature terms) float64
     "The signature of paths that have seen one transaction."
-    still = np.zeros((len(points), pysiglib.sig_length(2 * points.shape[1] + 1, config.depth)))
-    if config.invisibility == "end": return still
-    return _join(_join(still, points, 1, 1, 0, config.depth), 0 * points, 0, 0, 1, config.depth)
+    zero = 0 * points
+    if config.invisibility == "end": return _through(config.depth, (points, points, 1), (points, points, 1))
+    return _through(config.depth, (zero, zero, 0), (points, points, 0), (points, points, 1))
 
 # %% ../nbs/03_logsignatures.ipynb #08522c2e
 def extend_signature(
@@ -170,7 +170,8 @@ def extend_signature(
     depth: int,        # truncation level
 ) -> np.ndarray:       # (paths, signature terms)
     "The signature one transaction later: the lead moves, then the lag."
-    return _join(_join(sig, steps, 1, 0, 0, depth), steps, 0, 1, 0, depth)
+    zero = 0 * steps
+    return pysiglib.sig_combine(sig, _through(depth, (zero, zero, 0), (steps, zero, 0), (steps, steps, 0)), 2 * steps.shape[1] + 1, depth)
 
 # %% ../nbs/03_logsignatures.ipynb #d05f104e
 @lru_cache(None)
@@ -187,7 +188,7 @@ def close_signature(
 ) -> np.ndarray:        # (paths, logsig_dim(2 * channels + 3, depth))
     "The log-signature of paths that end here."
     d, depth = 2 * points.shape[1] + 1, config.depth
-    if config.invisibility == "end": sig = _join(_join(sig, 0 * points, 0, 0, -1, depth), -points, 1, 1, 0, depth)
+    if config.invisibility == "end": sig = pysiglib.sig_combine(sig, _through(depth, (points, points, 1), (points, points, 0), (0 * points, 0 * points, 0)), d, depth)
     _prepare(d, depth)
     rows = pysiglib.sig_to_log_sig(sig, d, depth, method=1)
     return rows if config.time == "elapsed" else rows * (1.0 / max(n - 1, 1)) ** _time_letters(d, depth)
