@@ -62,6 +62,7 @@ def readme():
     "index.ipynb as Markdown, without its hidden cells."
     nb = nbformat.read(ROOT / "nbs" / "index.ipynb", 4)
     nb.cells = [c for c in nb.cells if "hide" not in directives(c)]
+    nb.metadata.language_info = {"name": "python"}
     body, _ = MarkdownExporter().from_notebook_node(nb)
     return re.sub(r"\]\(images/", "](nbs/images/", body).strip() + "\n"
 
