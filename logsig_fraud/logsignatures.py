@@ -184,7 +184,7 @@ def prefix_logsignatures(
         with replacing(out) as part: _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), samples, config, scale).flush()
     return np.load(out, mmap_mode="r")
 
-# %% ../nbs/03_logsignatures.ipynb #fb7b416f
+# %% ../nbs/03_logsignatures.ipynb #000351fe
 @dataclass(frozen=True)
 class FeatureScaler:
     "What is done to each log-signature column before a model sees it; make one with `fit_scaler`."
@@ -210,7 +210,7 @@ class FeatureScaler:
         "Reads it back."
         with safe_open(path, "numpy") as f: return cls(f.metadata()["scaling"], *map(f.get_tensor, ("width", "mean", "factor")))
 
-# %% ../nbs/03_logsignatures.ipynb #000351fe
+# %% ../nbs/03_logsignatures.ipynb #d98af0b8
 def _column_statistics(columns, scaling):
     "Largest absolute value, width, mean and standard deviation of each of the `columns` (columns, rows); 1 where a division would make no sense."
     size = np.abs(columns)
@@ -221,7 +221,7 @@ def _column_statistics(columns, scaling):
     mean, std = shaped.mean(1), shaped.std(1)
     return size.max(1), width, mean, np.where(std > 1e-7 * np.abs(mean), std, 1)
 
-# %% ../nbs/03_logsignatures.ipynb #0026200f
+# %% ../nbs/03_logsignatures.ipynb #9b03992c
 def _rounding_noise(top, d, depth):
     "Which columns, with largest absolute values `top` (columns,), are zero but for rounding."
     words = logsig_words(d, depth)
@@ -229,7 +229,7 @@ def _rounding_noise(top, d, depth):
     letter = np.array([max(top[i], tied.get((i, d - 1), 0)) for i in range(d)])
     return top <= 1e-10 * np.array([letter[list(w)].prod() for w in words])
 
-# %% ../nbs/03_logsignatures.ipynb #3dbb4631
+# %% ../nbs/03_logsignatures.ipynb #a32cd921
 def fit_scaler(
     x: np.ndarray,  # (rows, columns) training rows only
     config: Config, # `scaling`, `level_weights`, `depth`
