@@ -15,8 +15,6 @@ setup(
     long_description=(here / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author=cfg["author"],
-    author_email=cfg["author_email"],
-    url=cfg["git_url"],
     license="Apache-2.0",
     keywords=cfg["keywords"],
     packages=find_packages(include=["logsig_fraud", "logsig_fraud.*"]),

@@ -1,0 +1,55 @@
+# Two commands bring the project to life: `make results` and `make test`. `make help` lists the rest.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+NL ?= 2595
+OUT ?= results/runs/nl$(NL)
+ARGS ?=
+BIN := .venv/bin
+SIGNATORY := signatory==1.2.6.1.9.0
+export JUPYTER_PREFER_ENV_PATH := 1
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup signatory test results readme notebooks lab constraints clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: .venv/installed ## create .venv and install the pinned requirements, once
+
+.venv/installed: settings.ini setup.py constraints.txt
+	@test -x $(BIN)/python || { echo "==> creating .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
+	@echo "==> installing the pinned requirements, about 3 minutes (log: .venv/install.log)"
+	@{ $(BIN)/python -m pip install -c constraints.txt setuptools wheel ninja torch && $(BIN)/python -m pip install -c constraints.txt -e '.[dev]'; } \
+		> .venv/install.log 2>&1 || { tail -n 20 .venv/install.log; echo "==> the installation failed; the lines above and .venv/install.log say why"; exit 1; }
+	@$(MAKE) --no-print-directory signatory
+	@touch $@
+
+signatory: ## build signatory against the installed torch; without it only the checks that need it are skipped
+	@$(BIN)/python -c "import torch, signatory" 2> /dev/null && exit 0; \
+	echo "==> building signatory against torch, about 4 minutes (log: .venv/signatory.log)"; \
+	$(BIN)/python -m pip install --no-build-isolation --no-deps $(SIGNATORY) > .venv/signatory.log 2>&1 && $(BIN)/python -c "import torch, signatory" 2>> .venv/signatory.log \
+		|| echo "==> signatory could not be built (see .venv/signatory.log): going on without it, the checks that need it are skipped"
+
+test: setup ## run every notebook's tests and the checks of the house; closes with 'N passed, M failed'
+	@$(BIN)/python .ci/check.py
+
+results: setup ## run the results notebook for one label budget: make results NL=2595 ARGS="-p quick True"
+	@mkdir -p "$(OUT)"
+	@echo "==> running nbs/10_results.ipynb with nl = $(NL)"
+	@$(BIN)/papermill nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
+	@echo "==> $(OUT)/nl$(NL).ipynb"
+
+readme: setup ## write README.md from nbs/index.ipynb
+	@$(BIN)/python .ci/check.py --write-readme
+
+notebooks: setup ## after editing notebooks: export the library, clean the notebooks, write the README
+	@$(BIN)/nbdev_export && $(BIN)/nbdev_clean && $(MAKE) --no-print-directory readme
+
+lab: setup ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir=nbs
+
+constraints: setup ## write constraints.txt anew from what is installed
+	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude signatory --exclude pip | sed 's/+cpu//' > constraints.txt
+
+clean: ## remove .venv and the executed notebooks
+	rm -rf .venv results/runs
