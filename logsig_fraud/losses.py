@@ -14,7 +14,8 @@ from typing import NamedTuple
 import torch
 
 from .core import Config
-from .networks import Discriminator, Generator, Slopes, fresh, one_hot
+from .elements import fresh, one_hot
+from .networks import Discriminator, Generator, Slopes
 
 # %% ../nbs/05_losses.ipynb #ea8edeff
 def critic_direction(
