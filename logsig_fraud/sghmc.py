@@ -39,7 +39,7 @@ def check_rows(
 ):
     "Refuses rows that cannot be trained on, and says why."
     if not len(x) or not len(x_lab): raise ValueError(f"{len(x)} unlabelled and {len(x_lab)} labelled rows were given: at least one of each is needed")
-    if x.shape[1] != x_lab.shape[1]: raise ValueError(f"unlabelled rows have {x.shape[1]} columns, labelled rows {x_lab.shape[1]}")
+    if x.ndim != 2 or x.shape[1:] != x_lab.shape[1:]: raise ValueError(f"x has shape {tuple(x.shape)}, x_lab {tuple(x_lab.shape)}: rows with the same columns are needed")
     for a, b, name in ((x, cond, "cond"), (x_lab, cond_lab, "cond_lab"), (x_lab, y_lab, "y_lab")):
         if len(a) != len(b): raise ValueError(f"{name} has {len(b)} rows, but there are {len(a)} log-signatures")
     for a, name in ((x, "x"), (x_lab, "x_lab")):
