@@ -236,18 +236,18 @@ def load_checkpoint(
     path: str | Path,      # the file
     rng: torch.Generator,  # gets the saved state
     about: dict,           # from `identity`
-    device,                # where the tensors shall be
+    problem: Problem,      # networks and device
 ) -> Run:                  # as it was
     "Reads a checkpoint; refuses that of another run."
-    with safe_open(path, "pt", device=str(device)) as f:
+    with safe_open(path, "pt", device=str(problem.x.device)) as f:
         saved, tensors = json.loads(f.metadata()["run"]), {k: f.get_tensor(k) for k in f.keys()}
     differ = [f"{k} = {saved.get(k)!r}, not {v!r}" for k, v in about.items() if saved.get(k) != v]
     if differ: raise ValueError(f"{path} belongs to another run: {'; '.join(differ)}")
-    def part(prefix): return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    def part(prefix, net): return {k: tensors[prefix + k] for k in net.shapes if prefix + k in tensors} # in the network's order, in which noise is drawn
     epoch, *steps = tensors["steps"].tolist()
-    g, d = (State(*(part(f"{who}.{p}.") for p in ("params", "momentum", "square", "noise")), step) for who, step in zip("gd", steps))
-    stacked = part("samples.")
-    samples = tuple({k: v[i] for k, v in stacked.items()} for i in range(len(next(iter(stacked.values()), ()))))
+    g, d = (State(*(part(f"{who}.{p}.", net) for p in ("params", "momentum", "square", "noise")), step) for who, net, step in zip("gd", (problem.gen_net, problem.net), steps))
+    stacked = part("samples.", problem.net)
+    samples = tuple({k: v[i] for k, v in stacked.items()} for i in range(len(stacked.get("out", ()))))
     rng.set_state(tensors["rng"].cpu())
     return Run(g, d, epoch, samples, tuple(map(tuple, tensors["history"].tolist())))
 
@@ -283,7 +283,7 @@ def sample_posterior(
     problem = make_problem(x, cond, x_lab, cond_lab, y_lab, config, cards)
     rng, memory = torch.Generator(problem.x.device).manual_seed(seed), {k: Scratch() for k in ("generator step", "critic step", "generated rows")}
     about = identity(problem, seed)
-    run = load_checkpoint(checkpoint, rng, about, problem.x.device) if checkpoint and Path(checkpoint).exists() else begin(problem, rng)
+    run = load_checkpoint(checkpoint, rng, about, problem) if checkpoint and Path(checkpoint).exists() else begin(problem, rng)
     try:
         with tqdm(total=config.epochs, initial=run.epoch, unit="epoch", disable=not progress) as bar:
             while run.epoch < config.epochs:
