@@ -40,15 +40,16 @@ def damp(
 
 # %% ../nbs/04_elements.ipynb #6a6c1f5f
 class Scratch(dict):
-    "Named buffers, used again as long as their shape stays."
+    "Named buffers that grow to the largest size asked for and are then used again."
     def __call__(self,
         name: str,          # what the buffer is for
         like: torch.Tensor, # its device and dtype
         *shape: int,        # its shape
     ) -> torch.Tensor:      # uninitialised, or what it held before
         "The buffer of that name."
-        if name not in self or self[name].shape != shape or self[name].device != like.device: self[name] = like.new_empty(shape)
-        return self[name]
+        n = math.prod(shape)
+        if name not in self or self[name].numel() < n or self[name].device != like.device: self[name] = like.new_empty(n)
+        return self[name][:n].view(shape)
 
 # %% ../nbs/04_elements.ipynb #433a29b1
 def fresh(name, like, *shape):
@@ -66,5 +67,5 @@ def dropout_mask(
     "Which units stay."
     n = math.prod(shape)
     draws = torch.empty((n + 7) // 8, dtype=torch.int64, device=like.device).random_(-2**63, None, generator=gen)
-    keep = draws.view(torch.uint8)[:n].view(shape) >= round(256 * share)
-    return keep.to(like.dtype) if out is None else out.copy_(keep)
+    out = like.new_empty(shape) if out is None else out
+    return out.copy_(draws.view(torch.uint8)[:n].view(shape)).ge_(round(256 * share))

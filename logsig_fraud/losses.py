@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['critic_direction', 'critic_score', 'labeled_loss', 'unlabeled_loss', 'generator_loss', 'gradient_penalty', 'Batch',
            'discriminator_loss', 'penalty_factor', 'penalty_by_gram', 'penalty_by_gradient', 'score_gradient',
-           'discriminator_gradient', 'generator_gradient']
+           'discriminator_gradient', 'in_parts', 'generator_gradient']
 
 # %% ../nbs/05_losses.ipynb #9ba406a5
 import math
@@ -98,11 +98,11 @@ def discriminator_loss(
 # %% ../nbs/05_losses.ipynb #55428ab7
 def penalty_factor(
     square: torch.Tensor, # (chains, rows, 1) squared length of each row's gradient
-    weight: float,        # of the penalty in the loss
-) -> tuple:               # penalty (chains,), and c (chains, rows, 1): its derivative by the gradient is c times the gradient
+    weight: float,        # of a row's penalty in the loss
+) -> tuple:               # summed penalty (chains,), and c (chains, rows, 1): the loss's derivative by the gradient is c times the gradient
     "The penalty and its derivative, from squared lengths."
     length = square.clamp_min(1e-20).sqrt()
-    return (length - 1).square().mean((1, 2)), (length - 1).div_(length).mul_(2 * weight / square.shape[1])
+    return (length - 1).square().sum((1, 2)), (length - 1).div_(length).mul_(2 * weight)
 
 # %% ../nbs/05_losses.ipynb #d2eeeb5e
 def penalty_by_gram(
@@ -110,10 +110,10 @@ def penalty_by_gram(
     params: dict,            # its parameters, (chains, ...) each
     slopes: Slopes,          # of T
     direction: torch.Tensor, # (K + 1,) of T
-    weight: float,           # of the penalty in the loss
+    weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
-) -> tuple:                  # penalty (chains,), its derivative by `slopes.q_in`, None
+) -> tuple:                  # summed penalty (chains,), the loss's derivative by `slopes.q_in`, None
     "The penalty without the input gradient, for a discriminator whose first layer is not residual."
     name, n, q = "input" if net.input_layer else "layer0", net.n_in, slopes.q_in
     w, line = params[name][:, :n], (params["linear"] @ direction).unsqueeze(1) if net.linear_path else q.new_zeros(len(q), 1, n)
@@ -132,10 +132,10 @@ def penalty_by_gradient(
     params: dict,            # its parameters, (chains, ...) each
     slopes: Slopes,          # of T
     direction: torch.Tensor, # (K + 1,) of T
-    weight: float,           # of the penalty in the loss
+    weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
-) -> tuple:                  # penalty (chains,), its derivatives by `slopes.q_in` and by the input gradient
+) -> tuple:                  # summed penalty (chains,), the loss's derivatives by `slopes.q_in` and by the input gradient
     "The penalty by way of the input gradient."
     g = net.input_gradient(params, slopes, direction)
     penalty, c = penalty_factor(g.square().sum(-1, keepdim=True), weight)
@@ -151,69 +151,82 @@ def score_gradient(
     batch: Batch,         # rows
     last: torch.Tensor,   # (chains, rows, width) last activations; between, real, generated, labelled
     config: Config,       # the weights of the terms
+    total: tuple,         # rows of each kind that the means are taken over: unlabelled, labelled
     grads: dict,          # where the gradients of output layer and linear path are added
     new=fresh,            # a `Scratch`, or `fresh`
 ) -> tuple:               # unlabelled and labelled loss (chains,), and the derivative by `last`
     "The terms that depend on scores."
-    L, C, B = len(batch.lab), len(last), 0 if batch.real is None else len(batch.real)
+    C, B = len(last), 0 if batch.real is None else len(batch.real)
     d = torch.empty_like(last) if (d := new("d", last, *last.shape)) is None else d
     scores = torch.baddbmm(params["out.b"], last[:, 3 * B:], params["out"])
     if net.linear_path: scores.baddbmm_(batch.lab.expand(C, -1, -1), params["linear"])
     hot, log_p = one_hot(batch.y.unsqueeze(-1), (net.n_out - 1,)).to(last.dtype), torch.log_softmax(scores[..., 1:], -1)
     ds = torch.zeros_like(scores)
-    torch.sub(log_p.exp(), hot, out=ds[..., 1:]).mul_(config.lambda_lab / L)
+    torch.sub(log_p.exp(), hot, out=ds[..., 1:]).mul_(config.lambda_lab / total[1])
     torch.bmm(ds, params["out"].mT, out=d[:, 3 * B:])
     grads["out"].baddbmm_(last[:, 3 * B:].mT, ds)
     grads["out.b"] += ds.sum(1, keepdim=True)
     if net.linear_path: grads["linear"].baddbmm_(batch.lab.expand(C, -1, -1).mT, ds)
     unlabeled = ds.new_zeros(C)
     if B:
-        direction, apart = critic_direction(net.n_out, last), last[:, B:2 * B].mean(1) - last[:, 2 * B:3 * B].mean(1)
+        direction, apart = critic_direction(net.n_out, last), (last[:, B:2 * B].sum(1) - last[:, 2 * B:3 * B].sum(1)) / total[0]
         unlabeled = torch.bmm(apart.unsqueeze(1), (through := params["out"] @ direction).unsqueeze(-1)).flatten()
         grads["out"] += config.lambda_unl * apart.unsqueeze(-1) * direction
         if net.linear_path:
-            x = batch.real.mean(0) - batch.fake.mean(0)
+            x = (batch.real.sum(0) - batch.fake.sum(0)) / total[0]
             unlabeled, _ = unlabeled + x @ params["linear"] @ direction, grads["linear"].add_(x.unsqueeze(-1) * direction, alpha=config.lambda_unl)
         d[:, :B].zero_()
-        d[:, B:2 * B] = d[:, 2 * B:3 * B] = through.unsqueeze(1) * (config.lambda_unl / B)
+        d[:, B:2 * B] = d[:, 2 * B:3 * B] = through.unsqueeze(1) * (config.lambda_unl / total[0])
         d[:, 2 * B:3 * B].neg_()
-    return unlabeled, -(log_p * hot).sum(-1).mean(1), d
+    return unlabeled, -(log_p * hot).sum((1, 2)) / total[1], d
 
 # %% ../nbs/05_losses.ipynb #217a10f2
 def discriminator_gradient(
-    net: Discriminator, # the network
-    params: dict,       # its parameters, (chains, ...) each
-    batch: Batch,       # rows
-    config: Config,     # the three weights
-    new=fresh,          # a `Scratch`, or `fresh`
-) -> tuple:             # gradients by name, (chains, ...) each, and the three terms (3, chains)
+    net: Discriminator,         # the network
+    params: dict,               # its parameters, (chains, ...) each
+    batch: Batch,               # rows, or a part of them
+    config: Config,             # the three weights
+    new=fresh,                  # a `Scratch`, or `fresh`
+    total: tuple | None = None, # rows of the whole step, unlabelled and labelled; None: those of `batch`
+    grads: dict | None = None,  # where the gradients are added; None: new ones
+) -> tuple:                     # gradients by name, (chains, ...) each, and the three terms (3, chains)
     "The gradient of `discriminator_loss`, in closed form."
-    B, C, grads = 0 if batch.real is None else len(batch.real), len(params["out"]), {k: torch.zeros_like(v) for k, v in params.items()}
-    w = grads["input"] if net.input_layer else grads["layer0"][:, :net.n_in]
-    x, hot = (torch.cat([batch.real, batch.fake, batch.lab]), torch.cat([batch.hot] * 3 + [batch.hot_lab])) if B else (batch.lab, batch.hot_lab)
-    p = x.new_empty(C, B + len(x), w.shape[-1]) if (p := new("p", x, C, B + len(x), w.shape[-1])) is None else p
+    B, C, direct = 0 if batch.real is None else len(batch.real), len(params["out"]), net.residual[0] and not net.input_layer
+    total, grads = total or (B, len(batch.lab)), {k: torch.zeros_like(v) for k, v in params.items()} if grads is None else grads
+    x, hot, w = batch.lab, batch.hot_lab, grads["input"] if net.input_layer else grads["layer0"][:, :net.n_in]
+    if B: x, hot = torch.cat([batch.real, batch.fake, x], out=new("x", x, 2 * B + len(x), x.shape[1])), torch.cat([batch.hot, batch.hot, batch.hot, hot])
+    p, rows = x.new_empty(C, B + len(x), w.shape[-1]) if (p := new("p", x, C, B + len(x), w.shape[-1])) is None else p, x
     net.entry(params, x, p[:, B:])
-    rows = x
-    if B:
-        torch.lerp(p[:, 2 * B:3 * B], p[:, B:2 * B], batch.u, out=p[:, :B])
-        if net.residual[0] and not net.input_layer: rows = torch.cat([torch.lerp(batch.fake, batch.real, batch.u), x.expand(C, -1, -1)], 1)
+    if B: torch.lerp(p[:, 2 * B:3 * B], p[:, B:2 * B], batch.u, out=p[:, :B])
+    if B and direct: rows = torch.cat([torch.lerp(batch.fake, batch.real, batch.u), x.expand(C, -1, -1)], 1)
     tape = net.forward(params, rows, hot, p, batch.keep, new)
-    unlabeled, labeled, d = score_gradient(net, params, batch, tape.last, config, grads, new)
+    unlabeled, labeled, d = score_gradient(net, params, batch, tape.last, config, total, grads, new)
     penalty, bumps = torch.zeros_like(labeled), ()
     if B:
-        direction = critic_direction(net.n_out, x)
-        slopes = net.slope(params, tape, direction, B, new)
-        term = penalty_by_gradient if net.residual[0] and not net.input_layer else penalty_by_gram
-        penalty, dq, skip = term(net, params, slopes, direction, config.lambda_gp, grads, new)
+        slopes = net.slope(params, tape, direction := critic_direction(net.n_out, x), B, new)
+        term = penalty_by_gradient if direct else penalty_by_gram
+        penalty, dq, skip = term(net, params, slopes, direction, config.lambda_gp / total[0], grads, new)
         bumps = net.slope_backward(params, tape, slopes, direction, dq, skip, grads)
     p = net.backward(params, tape, d, grads, bumps, new)
-    if B:
+    if B: # what the rows between learn is handed out to their two ends
         p[:, B:2 * B].addcmul_(p[:, :B], batch.u)
         p[:, 2 * B:3 * B].add_(p[:, :B]).addcmul_(p[:, :B], batch.u, value=-1)
     w.baddbmm_(x.expand(C, -1, -1).mT, p[:, B:])
-    return grads, torch.stack([unlabeled, labeled, penalty])
+    return grads, torch.stack([unlabeled, labeled, penalty / max(total[0], 1)])
 
-# %% ../nbs/05_losses.ipynb #0c5810b9
+# %% ../nbs/05_losses.ipynb #e63dacb0
+def in_parts(
+    batch: Batch, # rows of a step, without a dropout mask
+    n: int,       # how many parts
+) -> list:        # `n` batches, or fewer where there are fewer rows
+    "The rows of a step in parts of about equal size."
+    lab = [a.chunk(n) for a in batch[:3]]
+    if batch.real is None: return [Batch(*part) for part in zip(*lab)]
+    unl = [*(a.chunk(n) for a in batch[3:6]), batch.u.chunk(n, 1)]
+    if len(lab[0]) != len(unl[0]): return [batch]
+    return [Batch(*part) for part in zip(*lab, *unl)]
+
+# %% ../nbs/05_losses.ipynb #b0f93121
 def generator_gradient(
     gen_net: Generator,               # the generator network
     net: Discriminator,               # the discriminator network
