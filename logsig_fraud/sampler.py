@@ -67,14 +67,14 @@ def log_prior(
     "The log density of the prior."
     return sum((-(v / scales[k]).square() / 2 - scales[k].expand(v.shape[1:]).log() - math.log(2 * math.pi) / 2).flatten(1).sum(1) for k, v in params.items())
 
-# %% ../nbs/06_sampler.ipynb #ab869e96
+# %% ../nbs/06_sampler.ipynb #a4893646
 def pack(
     params: dict,  # name -> (chains, *shape)
 ) -> torch.Tensor: # (chains, parameters)
     "All parameters of each chain in one row."
     return torch.cat([v.flatten(1) for v in params.values()], 1)
 
-# %% ../nbs/06_sampler.ipynb #a4893646
+# %% ../nbs/06_sampler.ipynb #1d6a1ae1
 def unpack(
     flat: torch.Tensor, # (..., parameters)
     shapes: dict,       # name -> shape, in the order of `pack`
@@ -83,7 +83,7 @@ def unpack(
     parts = flat.split([math.prod(s) for s in shapes.values()], -1)
     return {k: p.unflatten(-1, s) for (k, s), p in zip(shapes.items(), parts)}
 
-# %% ../nbs/06_sampler.ipynb #0a571da6
+# %% ../nbs/06_sampler.ipynb #ca43c79c
 class State(NamedTuple):
     "The state of a sampler; never changed, only followed by another."
     flat: torch.Tensor            # (chains, parameters)
@@ -96,7 +96,7 @@ class State(NamedTuple):
     @property
     def params(self): return unpack(self.flat, self.shapes)
 
-# %% ../nbs/06_sampler.ipynb #ca43c79c
+# %% ../nbs/06_sampler.ipynb #2932f6f4
 def init(
     params: dict,                       # name -> (chains, *shape)
     config: Config,                     # `sampler` and `noise` are used
@@ -107,7 +107,7 @@ def init(
     frozen = torch.empty_like(flat).normal_(generator=gen) if config.noise == "frozen" else None
     return State(flat, torch.zeros_like(flat), torch.zeros_like(flat) if config.sampler == "adam" else None, frozen, shapes)
 
-# %% ../nbs/06_sampler.ipynb #2932f6f4
+# %% ../nbs/06_sampler.ipynb #9adaa5ea
 def update(
     state: State,                       # before the step
     grad: dict,                         # gradient of the loss at `state.params`, name -> (chains, *shape)
@@ -116,11 +116,12 @@ def update(
     temperature: float = 1.0,           # tau; 0: no noise
     gen: torch.Generator | None = None, # source of the noise
     pull: torch.Tensor | float = 0.0,   # (parameters,) precision of a normal prior with mean zero
+    unit: torch.Tensor | float = 1.0,   # (parameters,) in which each parameter is measured while it moves
 ) -> State:                             # after the step
     "One SGHMC step for all chains."
     g, square, alpha = pack(grad), None, config.friction
     if config.clip: g.mul_(config.clip / g.norm(dim=1, keepdim=True).clamp_min(config.clip))
-    g.add_(state.flat * pull)
+    g.add_(state.flat * pull).mul_(unit)
     noise = state.noise.clone() if state.noise is not None else torch.empty_like(g).normal_(generator=gen) if temperature else torch.zeros_like(g)
     if config.sampler == "adam":
         square = torch.lerp(state.square, g * g, 1 - config.beta2)
@@ -128,4 +129,4 @@ def update(
         g.mul_(p)
         noise.mul_(p.sqrt_())
     momentum = noise.mul_(math.sqrt(2 * alpha * lr * temperature)).sub_(g, alpha=lr).add_(state.momentum, alpha=1 - alpha)
-    return State(state.flat + momentum, momentum, square, state.noise, state.shapes, state.step + 1)
+    return State(state.flat + momentum * unit, momentum, square, state.noise, state.shapes, state.step + 1)

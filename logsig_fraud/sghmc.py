@@ -60,6 +60,7 @@ class Problem(NamedTuple):
     y: torch.Tensor        # (labelled rows,)
     scales: tuple          # of the prior, for generators and discriminators: name -> standard deviations
     pull: tuple            # of the prior on the mean loss, for both: (parameters,)
+    unit: tuple            # in which parameters are measured, for both: (parameters,)
     weight: float          # W, observations per unit of mean loss
     config: Config         # all choices
 
@@ -82,10 +83,9 @@ def make_problem(
     gen_net, net = Generator(width, cards, config), Discriminator(width, cards, config)
     scales = glorot_prior(gen_net, config.gain, config.bias_scale), glorot_prior(net, config.gain, config.bias_scale, levels, config.prior_scales)
     weight = config.loss_weight or len(x_lab) / (config.lambda_lab or 1)
-    def pull(net, scales):
-        sd = torch.cat([scales[k].expand(s).flatten() for k, s in net.shapes.items()]).to(x)
-        return config.weight_decay + (config.prior == "density") / (sd.square() * weight)
-    return Problem(gen_net, net, x, cond, x_lab, one_hot(cond_lab, cards), y_lab, scales, (pull(gen_net, scales[0]), pull(net, scales[1])), weight, config)
+    g, d, plain = (torch.cat([sd[k].expand(s).flatten() for k, s in n.shapes.items()]).to(x) for n, sd in ((gen_net, scales[0]), (net, scales[1]), (net, glorot_prior(net, config.gain, config.bias_scale))))
+    pull = tuple(config.weight_decay + (config.prior == "density") / (sd.square() * weight) for sd in (g, d))
+    return Problem(gen_net, net, x, cond, x_lab, one_hot(cond_lab, cards), y_lab, scales, pull, (torch.ones_like(g), d / plain), weight, config)
 
 # %% ../nbs/06_sghmc.ipynb #0ac8167d
 def draw_rows(
@@ -117,7 +117,7 @@ def generator_step(
     z = new("z", problem.x, G, c.batch, c.latent).normal_(generator=rng)
     keep = dropout_mask((C, G * c.batch // C, problem.net.n_in), problem.net.dropout, z, rng) if problem.net.dropout else None
     grad, loss = generator_gradient(problem.gen_net, problem.net, g.params, d.params, z, hot, keep, new)
-    return update(g, grad, lr, c, c.temperature / problem.weight, rng, problem.pull[0]), loss
+    return update(g, grad, lr, c, c.temperature / problem.weight, rng, problem.pull[0], problem.unit[0]), loss
 
 # %% ../nbs/06_sghmc.ipynb #cf6d9424
 def critic_rows(
@@ -160,7 +160,7 @@ def critic_step(
         if net.dropout: part = part._replace(keep=dropout_mask(shape, net.dropout, problem.x, rng, new("keep", problem.x, *shape)))
         _, terms = discriminator_gradient(net, params, part, c, new, total, grad)
         seen = seen + terms
-    return update(d, grad, lr, c, c.temperature / problem.weight, rng, problem.pull[1]), seen
+    return update(d, grad, lr, c, c.temperature / problem.weight, rng, problem.pull[1], problem.unit[1]), seen
 
 # %% ../nbs/06_sghmc.ipynb #bb6f1c19
 def step_factor(
