@@ -17,6 +17,7 @@ help: ## list the targets
 setup: .venv/installed ## create .venv and install the pinned requirements, once
 
 .venv/installed: settings.ini setup.py constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "==> $(PYTHON) is $$($(PYTHON) --version 2>&1): Python 3.11 or later is needed, name it with make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "==> creating .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
 	@echo "==> installing the pinned requirements, about 3 minutes (log: .venv/install.log)"
 	@{ $(BIN)/python -m pip install -c constraints.txt setuptools wheel ninja torch && $(BIN)/python -m pip install -c constraints.txt -e '.[dev]'; } \
@@ -25,6 +26,7 @@ setup: .venv/installed ## create .venv and install the pinned requirements, once
 	@touch $@
 
 signatory: ## build signatory against the installed torch; without it only the checks that need it are skipped
+	@test -x $(BIN)/python || { echo "==> there is no .venv yet: run make setup"; exit 1; }
 	@$(BIN)/python -c "import torch, signatory" 2> /dev/null && exit 0; \
 	echo "==> building signatory against torch, about 4 minutes (log: .venv/signatory.log)"; \
 	$(BIN)/python -m pip install --no-build-isolation --no-deps $(SIGNATORY) > .venv/signatory.log 2>&1 && $(BIN)/python -c "import torch, signatory" 2>> .venv/signatory.log \

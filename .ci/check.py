@@ -20,7 +20,9 @@ def available_flags():
     "The test flags, and which of them this machine can serve."
     parser = ConfigParser(delimiters=["="])
     parser.read(ROOT / "settings.ini", encoding="utf-8")
-    data = bool(os.environ.get("BANKSIM_CSV")) or any((ROOT / "data").glob("bs140513_032310*"))
+    given = os.environ.get("BANKSIM_CSV")
+    if given: os.environ["BANKSIM_CSV"] = str(Path(given).absolute()) # the notebooks run in another folder
+    data = Path(given).is_file() if given else any((ROOT / "data").glob("bs140513_032310*"))
     here = dict(data=data, signatory=importlib.util.find_spec("signatory") is not None, slow=bool(os.environ.get("SLOW")), gpu=False)
     if importlib.util.find_spec("torch"):
         import torch

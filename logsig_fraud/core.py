@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['CHOICES', 'BOUNDS', 'PRESETS', 'NetworkConfig', 'SamplerConfig', 'Config', 'preset', 'Provenance', 'cache_dir',
-           'replacing', 'ParameterError', 'whole', 'one_of', 'some_of', 'any_text', 'ParameterGuard']
+           'replacing', 'ParameterError', 'whole', 'one_of', 'some_of', 'any_text', 'file_or', 'ParameterGuard']
 
 # %% ../nbs/00_core.ipynb #35deb6e1
-import os, tempfile
+import os, re, uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -56,7 +56,7 @@ class NetworkConfig:
     prior: str = "density"              # what the Glorot-normal prior is used for
     gain: float = 1.0                   # factor on the prior's standard deviations
     bias_scale: float = 0.0             # standard deviation of the biases; 0: that of their layer's weights
-    prior_scales: tuple = ()            # factor on it for the first weights of each signature level's columns; empty: all 1
+    prior_scales: tuple = (1.0, 0.1, 0.01) # factor on it for the first weights of each signature level's columns; empty: all 1
     weight_decay: float = 0.0           # added to the gradient, per unit of weight
 
 # %% ../nbs/00_core.ipynb #981f975a
@@ -109,7 +109,7 @@ class Config(SamplerConfig, NetworkConfig):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: give one of {', '.join(map(repr, allowed))}")
         if self.depth not in range(1, 6): raise ValueError(f"depth = {self.depth!r} is not allowed: give a whole number from 1 to 5")
-        if self.min_history < 1: raise ValueError(f"min_history = {self.min_history!r} is not allowed: give a whole number of at least 1")
+        if type(self.min_history) is not int or self.min_history < 1: raise ValueError(f"min_history = {self.min_history!r} is not allowed: give a whole number of at least 1")
         for name, (low, high) in BOUNDS.items():
             if not low <= getattr(self, name) <= high: raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: give a number from {low} to {high}")
         for name in ("chains", "generators"):
@@ -139,13 +139,13 @@ def preset(
 class Provenance:
     "Where a table of transactions came from."
     kind: str         # "genuine", "other" (a file with the same columns) or "simulated"
-    hash: str         # sha256 of the rows in canonical order; of the seed and size if simulated
+    hash: str         # sha256 of the rows, whatever their order
     source: str = ""  # name of the file, without its folder
     seed: int | None = None
 
     def __str__(self):
         what = dict(genuine="genuine BankSim", other="another file with the same columns", simulated="SIMULATED transactions, not BankSim")[self.kind]
-        where = f"seed {self.seed}" if self.kind == "simulated" else self.source
+        where = f"seed {'unknown' if self.seed is None else self.seed}" if self.kind == "simulated" else self.source
         return f"{what} ({where}, {self.hash[:12]})"
 
 # %% ../nbs/00_core.ipynb #fc56c05c
@@ -163,12 +163,11 @@ def replacing(
     "Yields a temporary path in the same folder and renames it to `path` at the end."
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
+    temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{path.suffix}")
     try:
-        yield Path(temporary)
+        yield temporary
         os.replace(temporary, path)
-    finally: Path(temporary).unlink(missing_ok=True)
+    finally: temporary.unlink(missing_ok=True)
 
 # %% ../nbs/00_core.ipynb #27ed93cf
 class ParameterError(ValueError):
@@ -176,12 +175,13 @@ class ParameterError(ValueError):
 
 # %% ../nbs/00_core.ipynb #91928abd
 def whole(
-    low: int,  # smallest allowed value
+    low: int,             # smallest allowed value
+    high: int = 2**32 - 1 # largest, by default that of a seed
 ):
-    "A rule for whole numbers from `low` on."
+    "A rule for whole numbers from `low` to `high`."
     def rule(name, value):
-        if type(value) is int and value >= low: return value
-        raise ParameterError(f"{name} = {value!r} is not allowed: give a whole number of at least {low}")
+        if type(value) is int and low <= value <= high: return value
+        raise ParameterError(f"{name} = {value!r} is not allowed: give a whole number from {low} to {high}")
     return rule
 
 # %% ../nbs/00_core.ipynb #d737aa1c
@@ -209,21 +209,32 @@ def any_text(name, value):
     raise ParameterError(f"{name} = {value!r} is not allowed: give a non-empty string")
 
 # %% ../nbs/00_core.ipynb #d8f73b38
+def file_or(*words):
+    "A rule for one of the `words`, or the path of a file that exists."
+    def rule(name, value):
+        if isinstance(value, str) and (value in words or Path(value).is_file()): return value
+        raise ParameterError(f"{name} = {value!r} is not allowed: give one of {', '.join(map(repr, words))}, or the path of a file; there is no file of that name")
+    return rule
+
+# %% ../nbs/00_core.ipynb #086b3200
+def _new_names(before, after): # names that were bound since, but for those that IPython keeps for its own
+    return [k for k, v in after.items() if (k not in before or before[k] is not v) and not re.fullmatch(r"_+|_i{1,3}|_i?\d+|_[iod]h|In|Out", k)]
+
+# %% ../nbs/00_core.ipynb #82604995
 class ParameterGuard:
     "Create it in front of the parameter cell, `check` it behind: what papermill was given is then what the notebook runs with."
     def __init__(self,
         namespace: dict, # the notebook's `globals()`
         **rules,         # name of each parameter and the rule that its value must pass
     ):
-        self.rules, self.before = rules, set(namespace)
+        self.rules, self.before = rules, dict(namespace)
         early = [name for name in rules if name in namespace]
         if early and "_parameters_checked" not in namespace:
             raise ParameterError(f"{', '.join(early)} came before the defaults, which would overwrite it: the cell tagged 'parameters' is missing from this notebook")
 
     def check(self, namespace: dict) -> SimpleNamespace: # the notebook's `globals()` -> the values by name
         "Refuses names that the notebook does not know and values that their rule does not allow."
-        new = [k for k in namespace if k not in self.before and not k.startswith("_") and namespace[k] is not self]
-        unknown = [k for k in new if k not in self.rules]
+        unknown = [k for k in _new_names(self.before, namespace) if k not in self.rules and namespace[k] is not self]
         if unknown: raise ParameterError(f"unknown parameter {', '.join(map(repr, unknown))}: this notebook takes {', '.join(self.rules)}")
         values = {name: rule(name, namespace[name]) for name, rule in self.rules.items()}
         namespace["_parameters_checked"] = True

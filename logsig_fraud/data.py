@@ -58,6 +58,7 @@ def make_samples(
     min_history: int = 5,       # the first transaction of a customer that is judged, counted from 1
 ) -> Samples:
     "Drops customers of gender E and U, orders each history, and gives one row for each transaction from `min_history` on."
+    if isinstance(min_history, bool) or not isinstance(min_history, int) or min_history < 1: raise ValueError(f"min_history = {min_history!r} is not allowed: give a whole number of at least 1")
     frame = tidy(transactions)
     provenance = Provenance(**frame.attrs["provenance"])
     frame = _in_order(frame[frame.gender.isin(["F", "M"])])
@@ -78,9 +79,11 @@ def risk_bands(
     fraud,    # (rows,) labels, 1 for fraud
 ) -> pd.Series: # category -> level 1 to 5
     "The paper's five bands of fraud rate, from the given rows alone."
-    fraud = pd.Series(np.asarray(fraud, dtype=float))
+    category, fraud = pd.Series(getattr(category, "array", category)), pd.Series(np.asarray(fraud, dtype=float))
     if not len(fraud): raise DataError("risk bands need at least one labelled row")
-    seen = fraud.groupby(pd.Series(category), observed=False).agg(["sum", "count"])
+    if len(category) != len(fraud): raise DataError(f"there are {len(category)} categories and {len(fraud)} labels: give one label for each row")
+    if not fraud.isin((0, 1)).all(): raise DataError(f"row {np.argmin(fraud.isin((0, 1)))} has the label {fraud[~fraud.isin((0, 1))].iloc[0]}: give 0 or 1")
+    seen = fraud.groupby(category, observed=False).agg(["sum", "count"])
     rate = (100 * seen["sum"] / seen["count"]).fillna(100 * fraud.mean())
     return pd.Series(1 + np.searchsorted([2, 10, 30, 50], rate), index=seen.index, name="risk level")
 
@@ -97,40 +100,48 @@ def conditions(
     weighting: str = "order", # "order": by the transaction's number (the paper); "risk": by the level itself (its code)
 ) -> np.ndarray: # (rows, 3) whole numbers: age 0 to 6 (7 if unknown), gender 0 or 1, risk level 0 to 4
     "What generator and discriminator are conditioned on."
-    if isinstance(bands, str):
-        if bands != "all": raise ValueError(f"bands = {bands!r} is not allowed: give a series from risk_bands, or 'all'")
-        bands = risk_bands(samples.event_category, samples.event_y)
+    if isinstance(bands, str) and bands == "all": bands = risk_bands(samples.event_category, samples.event_y)
+    if not isinstance(bands, pd.Series) or not bands.isin(range(1, 6)).all(): raise ValueError(f"bands = {bands!r} is not allowed: give a series from risk_bands, with levels from 1 to 5, or 'all'")
     if weighting not in ("order", "risk"): raise ValueError(f"weighting = {weighting!r} is not allowed: give 'order' or 'risk'")
     unknown = set(samples.event_category.categories) - set(bands.index)
     if unknown: raise DataError(f"bands has no level for {', '.join(map(repr, sorted(unknown)))}: make it with risk_bands from a column that knows all categories")
     level = bands.reindex(samples.event_category.categories).to_numpy()[samples.event_category.codes].astype(float)
     number = np.arange(len(level)) - np.repeat(samples.offsets[:-1], np.diff(samples.offsets)) + 1.
     weight = number if weighting == "order" else level
-    risk = np.floor(_running(weight * level, samples) / _running(weight, samples) + .5).astype(int)
+    risk = np.round(_running(weight * level, samples) / _running(weight, samples)).astype(int)
     return np.column_stack([samples.age, samples.gender, risk - 1])
 
 # %% ../nbs/01_data.ipynb #368a66dd
 SPLITS = ("random", "customer", "time")
 
+# %% ../nbs/01_data.ipynb #52e9c831
+def _customer_fold(samples, rows, seed):
+    folds = StratifiedGroupKFold(10, shuffle=True, random_state=seed).split(rows, samples.y, samples.customer)
+    return min(folds, key=lambda fold: abs(samples.y[fold[1]].mean() - samples.y.mean()))
+
+# %% ../nbs/01_data.ipynb #f5a18f20
+def _late(samples):
+    days = np.unique(samples.event_step)
+    return samples.step >= days[min(int(np.ceil(.9 * len(days))), len(days) - 1)]
+
+# %% ../nbs/01_data.ipynb #f4195841
 def split(
     samples: Samples,
     how: str = "random", # "random" (stratified), "customer" (none on both sides) or "time" (the last tenth of the days)
     seed: int = 0,       # without effect for "time"
-) -> tuple: # row numbers (train, test), sorted, nine to one
+) -> tuple: # row numbers (train, test), sorted; about a tenth of the rows are test
     "Rows to learn from and rows to be judged by."
-    rows = np.arange(len(samples))
+    if how not in SPLITS: raise ValueError(f"how = {how!r} is not allowed: give one of {', '.join(map(repr, SPLITS))}")
+    rows, customers, frauds = np.arange(len(samples)), len(np.unique(samples.customer)), int(samples.y.sum())
+    if how == "random" and not 1 < frauds < len(rows) - 1: raise ValueError(f"a random split needs at least two rows of each class; there are {frauds} frauds in {len(rows)} rows")
+    if how == "customer" and customers < 10: raise ValueError(f"a split by customer needs at least ten customers; there are {customers}")
     if how == "random": train, test = train_test_split(rows, test_size=.1, stratify=samples.y, random_state=seed)
-    elif how == "customer":
-        folds = StratifiedGroupKFold(10, shuffle=True, random_state=seed).split(rows, samples.y, samples.customer)
-        train, test = next(folds)
-    elif how == "time":
-        days = np.unique(samples.event_step)
-        late = samples.step >= days[int(np.ceil(.9 * len(days)))]
-        train, test = rows[~late], rows[late]
-    else: raise ValueError(f"how = {how!r} is not allowed: give one of {', '.join(map(repr, SPLITS))}")
+    elif how == "customer": train, test = _customer_fold(samples, rows, seed)
+    else: train, test = rows[~_late(samples)], rows[_late(samples)]
+    if not len(train) or not len(test): raise ValueError(f"a split by {how} leaves {len(train)} rows to learn from and {len(test)} to be judged by")
     return np.sort(train), np.sort(test)
 
-# %% ../nbs/01_data.ipynb #a077cda0
+# %% ../nbs/01_data.ipynb #a33fcbfb
 BUDGETS = (520, 2595, 3893, 5190, 12973, 25946) # the paper's five, and 520, which its authors ran and left out
 
 def label_budget(
@@ -140,6 +151,7 @@ def label_budget(
 ) -> np.ndarray: # (nl,) row numbers into `y`, sorted
     "The rows whose labels may be seen: stratified, ceil(nl * share of frauds) of them fraud."
     y = np.asarray(y)
+    if not np.isin(y, (0, 1)).all(): raise ValueError(f"row {np.argmin(np.isin(y, (0, 1)))} of y has the label {y[~np.isin(y, (0, 1))][0]}: give 0 or 1")
     frauds, legal = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
     if not len(frauds) or not len(legal): raise ValueError(f"y has {len(frauds)} frauds and {len(legal)} legitimate rows: a budget needs at least one fraud and one legitimate row")
     if isinstance(nl, bool) or not isinstance(nl, (int, np.integer)) or not 2 <= nl <= len(y):

@@ -13,7 +13,7 @@ import numpy as np, pandas as pd
 from scipy.special import ndtri
 
 # %% ../nbs/00_simulator.ipynb #118d6c69
-CATEGORIES = pd.read_csv(io.StringIO("""
+HABITS = pd.read_csv(io.StringIO("""
 category                idle commuter growth switch  again legit_loc legit_scale fraud_loc fraud_scale
 es_transportation       0.00   820.28   0.00      0  0.036      24.5        20.8         0           1
 es_food                 0.30    40.70   0.88     51  0.000      32.4        31.2         0           1
@@ -88,7 +88,7 @@ def draw_people(rng, n):
     cell = np.searchsorted(PEOPLE.n.cumsum() / PEOPLE.n.sum(), stratified(rng, everyone), side='right')
     name = (stratified(rng, everyone) * 2**31).astype(int)
     ride = np.where(rng.random(n) < LAW.other_ride, 0, rng.beta(*LAW.ride, n))
-    return PEOPLE.iloc[cell].assign(customer=[f'C{i}' for i in name], ride=ride)
+    return PEOPLE.iloc[cell].assign(customer=[f'SIM{i}' for i in name], ride=ride)
 
 # %% ../nbs/00_simulator.ipynb #c03c735b
 def draw_commuting(rng, n):
@@ -103,9 +103,9 @@ def draw_commuting(rng, n):
 # %% ../nbs/00_simulator.ipynb #90c589fd
 def visit_probabilities():
     "Cumulative over categories, a last column for staying at home; a row per day idle, then commuting, then switching"
-    growth = np.exp(np.outer(np.linspace(-.5, .5, LAW.steps), CATEGORIES.growth))
-    rate = np.concatenate([np.tile(CATEGORIES.idle, (LAW.steps, 1)), CATEGORIES.commuter.values * growth,
-                           np.tile(CATEGORIES.switch, (LAW.steps, 1))])
+    growth = np.exp(np.outer(np.linspace(-.5, .5, LAW.steps), HABITS.growth))
+    rate = np.concatenate([np.tile(HABITS.idle, (LAW.steps, 1)), HABITS.commuter.values * growth,
+                           np.tile(HABITS.switch, (LAW.steps, 1))])
     return np.pad(rate.cumsum(1) / 1000, ((0, 0), (0, 1)), constant_values=1)
 
 # %% ../nbs/00_simulator.ipynb #2fc2329b
@@ -115,19 +115,19 @@ def draw_days(rng, commuting):
     regime[1:][commuting[1:] != commuting[:-1]] = 2
     row = (regime * LAW.steps + np.arange(LAW.steps)[:, None]).ravel()
     category = pick_column(visit_probabilities(), row, stratified(rng, np.zeros(row.size, int))).reshape(regime.shape)
-    quiet = (category < len(CATEGORIES)).sum(0) < 5
-    category[18::36, quiet] = CATEGORIES.idle.argmax()
+    quiet = (category < len(HABITS)).sum(0) < 5
+    category[18::36, quiet] = HABITS.idle.argmax()
     return category
 
 # %% ../nbs/00_simulator.ipynb #829383a2
 def draw_legit(rng, days, ride):
     "Step, customer and merchant of the legitimate rows: visits, some with a second to another merchant of the category"
-    step, customer = np.nonzero(days < len(CATEGORIES))
+    step, customer = np.nonzero(days < len(HABITS))
     category = days[step, customer]
     u, edges = stratified(rng, category), (MERCHANTS.category + MERCHANTS.reach).values
     merchant = lambda u: np.where(category == 0, u >= ride[customer], np.searchsorted(edges, category + u, side='right'))
     first, second = merchant(u), merchant((u + .5) % 1)
-    again = rng.random(len(u)) < CATEGORIES.again.values[category] * (.5 + step / LAW.steps) * (first != second)
+    again = rng.random(len(u)) < HABITS.again.values[category] * (.5 + step / LAW.steps) * (first != second)
     return np.r_[step, step[again]], np.r_[customer, customer[again]], np.r_[first, second[again]]
 
 # %% ../nbs/00_simulator.ipynb #43f55423
@@ -153,7 +153,7 @@ def draw_fraud(rng, commuting, female):
 def draw_amounts(rng, category, fraud):
     "Folded normal amounts, stratified within category and class"
     group = 2 * category + fraud
-    loc, scale = (CATEGORIES[[f'legit_{x}', f'fraud_{x}']].values.ravel()[group] for x in ('loc', 'scale'))
+    loc, scale = (HABITS[[f'legit_{x}', f'fraud_{x}']].values.ravel()[group] for x in ('loc', 'scale'))
     return np.abs(loc + scale * ndtri(stratified(rng, group))).round(2)
 
 # %% ../nbs/00_simulator.ipynb #42b66863
@@ -164,7 +164,7 @@ def as_table(people, step, customer, merchant, amount, fraud):
     return pd.DataFrame({
         'step': step, 'customer': quoted(people.customer, customer), 'age': quoted(people.age, customer),
         'gender': quoted(people.gender, customer), 'zipcodeOri': "'28007'", 'merchant': quoted(MERCHANTS.merchant, merchant),
-        'zipMerchant': "'28007'", 'category': quoted(CATEGORIES.category, category), 'amount': amount, 'fraud': fraud})
+        'zipMerchant': "'28007'", 'category': quoted(HABITS.category, category), 'amount': amount, 'fraud': fraud})
 
 # %% ../nbs/00_simulator.ipynb #f458f78c
 def simulate_banksim(
@@ -172,7 +172,8 @@ def simulate_banksim(
     seed: int = 0, # of the one generator behind every draw
 ) -> pd.DataFrame: # columns, quotes and statistics of BankSim; sorted by step, in random order within a step
     "A table like BankSim: commuters and idle customers spend, and fraudsters strike a fixed number of times a day"
-    if n_customers < 5: raise ValueError(f'n_customers = {n_customers!r} is not allowed: give a whole number of at least 5')
+    for name, value, least in (('n_customers', n_customers, 5), ('seed', seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least: raise ValueError(f'{name} = {value!r} is not allowed: give a whole number of at least {least}')
     rng = np.random.default_rng(seed)
     people, commuting = draw_people(rng, n_customers), draw_commuting(rng, n_customers)
     legit = draw_legit(rng, draw_days(rng, commuting), people.ride.values)
@@ -184,5 +185,5 @@ def simulate_banksim(
     table = as_table(people, *(column[order] for column in (step, customer, merchant, amount, fraud)))
     blind = [c for c in table if c != 'fraud']
     while (twin := table.duplicated(blind)).any(): table.loc[twin, 'amount'] = (table.amount[twin] + .01).round(2)
-    table.attrs['origin'] = {'source': 'simulate_banksim', 'seed': seed}
+    table.attrs['origin'] = {'source': 'simulate_banksim', 'seed': int(seed)}
     return table

@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['AGES', 'GENDERS', 'CATEGORIES', 'TEXT', 'NUMBERS', 'BLIND', 'SCHEMA', 'GENUINE', 'NAME', 'DATASET', 'KAGGLE',
-           'SUFFIXES', 'DataError', 'rows_hash', 'tidy', 'banksim_places', 'download_banksim', 'find_banksim',
-           'read_table', 'load_banksim', 'load_transactions']
+           'SUFFIXES', 'NAMES', 'DataError', 'rows_hash', 'tidy', 'banksim_places', 'NotFound', 'download_banksim',
+           'find_banksim', 'read_table', 'load_banksim', 'load_transactions']
 
 # %% ../nbs/00_transactions.ipynb #02bb6978
-import hashlib, io, lzma, os, threading, urllib.error, urllib.request, zipfile
+import hashlib, io, lzma, os, threading, urllib.error, urllib.request, warnings, zipfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _check(rule, lesson): return pa.Check(rule, error=lesson)
 def _member(allowed): return _check(lambda s: s.isna() | s.isin(allowed), f"is not one of {' '.join(allowed)}")
 def _steady(column):
     def rule(d): return column not in d or d.groupby("customer", observed=True)[column].transform("nunique") <= 1
-    return _check(rule, f"{column} changes within a customer")
+    return _check(rule, f"belongs to a customer whose {column} changes")
 
 # %% ../nbs/00_transactions.ipynb #dd19aa94
 SCHEMA = pa.DataFrameSchema({
@@ -54,17 +54,26 @@ def _lesson(cases, given):
     cases.loc[cases.schema_context == "DataFrameSchema", "column"] = ""
     for (check, column), found in cases.groupby(["check", "column"], sort=False):
         rows = sorted(set(found["index"].astype(int)))
-        shown = [f"row {r}: {given[column].iloc[r]!r}" if column else f"row {r}" for r in rows[:3]]
+        shown = [f"row {r}: {_plain(given[column].iloc[r])!r}" if column else f"row {r}" for r in rows[:3]]
         lines.append(f"- {f'column {column!r}' if column else 'a row'} {check}: {len(rows)} row{'s' * (len(rows) > 1)} ({', '.join(shown)}{', ...' * (len(rows) > 3)})")
     return "these transactions cannot be used (rows are counted from 0):\n" + "\n".join(lines)
 
 # %% ../nbs/00_transactions.ipynb #820103fe
+def _plain(value): return value.item() if isinstance(value, np.generic) else value
+
+# %% ../nbs/00_transactions.ipynb #7da02bab
 def _text(column):
     codes, values = pd.factorize(column)
-    names, inverse = np.unique([str(v).strip("' ") for v in values], return_inverse=True)
-    return pd.Categorical.from_codes(np.append(inverse, -1)[codes], list(names))
+    names, inverse = np.unique([str(int(v) if isinstance(v, float) and v.is_integer() else v).strip("' ") for v in values], return_inverse=True)
+    codes = np.append(inverse, -1)[codes]
+    if len(names) and names[0] == "": names, codes = names[1:], codes - (codes >= 0)
+    return pd.Categorical.from_codes(codes, list(names))
 
 # %% ../nbs/00_transactions.ipynb #c5bb4dbc
+def _number(column): # a date is not a number of days
+    return pd.to_numeric(column.astype(str) if column.dtype.kind in "mM" else column, errors="coerce")
+
+# %% ../nbs/00_transactions.ipynb #e6b2ddb0
 def rows_hash(
     transactions: pd.DataFrame, # a tidy table
 ) -> str:
@@ -72,43 +81,48 @@ def rows_hash(
     each = pd.util.hash_pandas_object(transactions[[*TEXT, *NUMBERS]], index=False)
     return hashlib.sha256(np.sort(each.to_numpy()).tobytes()).hexdigest()
 
-# %% ../nbs/00_transactions.ipynb #5a6fb13b
+# %% ../nbs/00_transactions.ipynb #5bbcefa6
 GENUINE = "667bcb37fc6450148a3c19a32932f59d659d3f090b84e14bb929056cc53da001" # `rows_hash` of bs140513_032310.csv
 
-# %% ../nbs/00_transactions.ipynb #e6b2ddb0
+# %% ../nbs/00_transactions.ipynb #acc8c3d7
 def tidy(
     transactions: pd.DataFrame, # columns as in BankSim, in any order; strings with or without quotes; further columns are left out
 ) -> pd.DataFrame: # the checked table; `attrs["provenance"]` says where it came from
     "Strips quotes, settles types, and refuses a table that breaks a rule, with all its faults in one message."
     if not len(transactions): raise DataError("these transactions cannot be used: the table has no rows")
-    frame = transactions.reset_index(drop=True)[[c for c in (*TEXT, *NUMBERS) if c in transactions]]
-    for c in TEXT: frame[c] = _text(frame[c]) if c in frame else None
-    for c in NUMBERS: frame[c] = pd.to_numeric(frame[c], errors="coerce") if c in frame else None
-    frame = frame.drop(columns=[c for c in frame if c not in transactions])
+    if not transactions.columns.is_unique: raise DataError(f"these transactions cannot be used: column {transactions.columns[transactions.columns.duplicated()][0]!r} stands there twice")
+    given = transactions.reset_index(drop=True)
+    frame = pd.DataFrame({c: _text(given[c]) if c in TEXT else _number(given[c]) for c in (*TEXT, *NUMBERS) if c in given})
     try: SCHEMA.validate(frame, lazy=True)
     except pa.errors.SchemaErrors as e: raise DataError(_lesson(e.failure_cases, transactions)) from None
     frame = frame.astype({"step": "int64", "fraud": "int64", "amount": "float64"})
     for c, known in (("age", AGES), ("gender", GENDERS), ("category", CATEGORIES)): frame[c] = frame[c].cat.set_categories(known)
     return _stamp(frame, **transactions.attrs.get("origin", {}))
 
-# %% ../nbs/00_transactions.ipynb #5bbcefa6
+# %% ../nbs/00_transactions.ipynb #1dba541d
 def _stamp(frame, source="a table in memory", seed=None):
     digest = rows_hash(frame)
-    kind = "simulated" if seed is not None else "genuine" if digest == GENUINE else "other"
+    simulated = frame.customer.cat.categories.str.fullmatch(r"SIM\d+").any()
+    kind = "simulated" if simulated else "genuine" if digest == GENUINE else "other"
     frame.attrs = {"origin": {"source": source, "seed": seed}, "provenance": asdict(Provenance(kind, digest, source, seed))}
     return frame
 
-# %% ../nbs/00_transactions.ipynb #4ed4f067
+# %% ../nbs/00_transactions.ipynb #86e40044
 NAME, DATASET, KAGGLE = "bs140513_032310", "ealaxi/banksim1", "https://www.kaggle.com"
 SUFFIXES = (".csv", ".csv.xz", ".zip", ".parquet")
+NAMES = (*(NAME + s for s in SUFFIXES), "banksim1.zip", "archive.zip") # the last two as Kaggle calls its downloads
 
-# %% ../nbs/00_transactions.ipynb #9c6a3da3
-def banksim_places() -> list: # folders, in the order in which they are searched
+# %% ../nbs/00_transactions.ipynb #ac1ca26c
+def banksim_places() -> list: # folders, in the order in which they are searched; the last is kagglehub's
     "The folders in which BankSim may lie already."
     hub = Path(os.environ.get("KAGGLEHUB_CACHE") or Path.home() / ".cache" / "kagglehub")
     return [Path("data"), Path("..", "data"), Path("/kaggle/input"), hub / "datasets" / DATASET]
 
-# %% ../nbs/00_transactions.ipynb #86e40044
+# %% ../nbs/00_transactions.ipynb #a14417fd
+class NotFound(FileNotFoundError):
+    "BankSim is in none of the places where it could be."
+
+# %% ../nbs/00_transactions.ipynb #51003a7b
 def download_banksim(
     patience: float = 8, # seconds to wait for Kaggle's first answer
 ) -> Path: # the folder that holds the file
@@ -125,27 +139,26 @@ def download_banksim(
     import kagglehub
     return Path(kagglehub.dataset_download(DATASET))
 
-# %% ../nbs/00_transactions.ipynb #a14417fd
+# %% ../nbs/00_transactions.ipynb #f32097d3
 def find_banksim(
     path: str | Path | None = None, # a file; None: look around
     source: str = "local",          # "local": no network; "auto": download if it is not there; "kaggle": download or take kagglehub's copy
 ) -> Path:
     "The file that holds BankSim; an error lists every place that was searched."
-    for name, given in (("path", path), ("BANKSIM_CSV", os.environ.get("BANKSIM_CSV"))):
-        if given and (name == "path" or source != "kaggle"):
-            if Path(given).is_file(): return Path(given)
-            raise FileNotFoundError(f"{name} = '{given}' is not a file; correct it or leave it out to search the usual places")
-    places, trouble = banksim_places() if source != "kaggle" else [], ""
-    def look(): return next((f for place in places for s in SUFFIXES for f in sorted(place.rglob(NAME + s))), None)
-    if (found := look()) is None and source in ("auto", "kaggle"):
+    if source not in ("local", "auto", "kaggle"): raise ValueError(f"source = {source!r} is not allowed: give 'local', 'auto' or 'kaggle'")
+    pointed = path or (source != "kaggle" and os.environ.get("BANKSIM_CSV"))
+    if pointed and Path(pointed).is_file(): return Path(pointed)
+    if pointed: raise FileNotFoundError(f"{'path' if path else 'BANKSIM_CSV'} = '{pointed}' is not a file; correct it or leave it out to search the usual places")
+    places, trouble = banksim_places()[-1:] if source == "kaggle" else banksim_places(), ""
+    def look(): return next((f for place in places for name in NAMES for f in sorted(place.rglob(name))), None)
+    if (found := look()) is None and source != "local":
         try: places.append(download_banksim()); found = look()
         except Exception as e: trouble = f"\n- Kaggle, by download: {type(e).__name__}: {e}"
     if found: return found
-    raise FileNotFoundError(f"BankSim ({NAME} as {', '.join(SUFFIXES)}) was not found. Searched:\n- the argument `path` and the variable BANKSIM_CSV: not set\n"
-        + "\n".join(f"- {p}" for p in places) + trouble + f"\nSet BANKSIM_CSV=/path/to/{NAME}.csv, or download it: load_banksim(source='kaggle'), "
-        f"or `kaggle datasets download {DATASET} -p data`; load_transactions('simulated') needs no file.")
+    raise NotFound(f"BankSim ({', '.join(NAMES)}) was not found. Searched:\n" + "\n".join(f"- {p}" for p in places) + trouble
+        + f"\nDownload it with load_banksim(source='kaggle') or from {KAGGLE}/datasets/{DATASET} into data/, or set BANKSIM_CSV=/path/to/{NAME}.csv; load_transactions('simulated') needs no file.")
 
-# %% ../nbs/00_transactions.ipynb #05b277b0
+# %% ../nbs/00_transactions.ipynb #cf442f14
 def read_table(
     file: str | Path, # .csv, .csv.xz, .zip (with one BankSim file in it) or .parquet
 ) -> pd.DataFrame:
@@ -162,41 +175,46 @@ def read_table(
     except DataError: raise
     except Exception as e: raise DataError(f"{file.name} cannot be read ({type(e).__name__}: {e}); it may be damaged or half downloaded: fetch it again") from e
 
-# %% ../nbs/00_transactions.ipynb #f32097d3
+# %% ../nbs/00_transactions.ipynb #d3b895f0
 def _member_of(z):
     names = [n for n in z.namelist() if n.endswith(".csv")]
     names = [n for n in names if Path(n).stem == NAME] or names
     if len(names) == 1: return names[0]
     raise DataError(f"the archive holds {len(names)} CSV files and none is called {NAME}.csv")
 
-# %% ../nbs/00_transactions.ipynb #cf442f14
+# %% ../nbs/00_transactions.ipynb #17db480c
 def load_banksim(
     path: str | Path | None = None, # a file; None: look in the usual places
     source: str = "local",          # "local", "auto" or "kaggle", see `find_banksim`
 ) -> pd.DataFrame: # a tidy table
     "BankSim from a file or its cached copy; prints whether it is the genuine one."
     file = find_banksim(path, source)
-    copy = cache_dir() / f"banksim-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}.parquet"
-    frame = _cached(copy, file.name)
+    name = f"banksim-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}.parquet"
+    frame = _cached(name, file.name)
     if frame is None:
         table = read_table(file)
         table.attrs = {"origin": {"source": file.name}}
         frame = tidy(table)
-        stored = Table.from_pandas(frame).replace_schema_metadata({"rows_hash": frame.attrs["provenance"]["hash"]})
-        with replacing(copy) as temporary: pq.write_table(stored, temporary, write_page_checksum=True)
+        try: _keep(frame, name)
+        except OSError as e: warnings.warn(f"the parsed table could not be cached ({e}); set LOGSIG_FRAUD_CACHE to a folder that can be written")
     print(Provenance(**frame.attrs["provenance"]))
     return frame
 
-# %% ../nbs/00_transactions.ipynb #d3b895f0
-def _cached(copy, source):
+# %% ../nbs/00_transactions.ipynb #f4f2e909
+def _keep(frame, name):
+    stored = Table.from_pandas(frame).replace_schema_metadata({"rows_hash": frame.attrs["provenance"]["hash"]})
+    with replacing(cache_dir() / name) as temporary: pq.write_table(stored, temporary, write_page_checksum=True)
+
+# %% ../nbs/00_transactions.ipynb #6c71c8b8
+def _cached(name, source):
     try:
-        stored = pq.read_table(copy, page_checksum_verification=True)
+        stored = pq.read_table(cache_dir() / name, page_checksum_verification=True)
         frame = stored.to_pandas()
         for c in TEXT: frame[c] = frame[c].astype("category")
         return _stamp(frame, source) if rows_hash(frame) == stored.schema.metadata[b"rows_hash"].decode() else None
     except Exception: return None # a damaged file may fail anywhere on the way; whatever it is, the copy is made anew
 
-# %% ../nbs/00_transactions.ipynb #6c71c8b8
+# %% ../nbs/00_transactions.ipynb #f2d4b7c5
 def load_transactions(
     source: str = "auto",    # "auto": file, else Kaggle, else simulated; "local": file only; "kaggle"; "simulated"; or the path of a file
     n_customers: int = 4112, # size of the simulated world
@@ -207,7 +225,7 @@ def load_transactions(
     if source not in ("auto", "simulated"): return load_banksim(source)
     if source == "auto":
         try: return load_banksim(source="auto")
-        except FileNotFoundError as e: print(f"{e}\nGoing on with simulated transactions.")
+        except NotFound as e: print(f"{e}\nGoing on with simulated transactions.")
     frame = tidy(simulate_banksim(n_customers, seed))
     print(Provenance(**frame.attrs["provenance"]))
     return frame
