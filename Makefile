@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup signatory test results readme notebooks lab constraints clean
+.PHONY: help setup signatory test results bench readme notebooks lab constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,11 @@ results: setup ## run the results notebook for one label budget: make results NL
 	@echo "==> running nbs/10_results.ipynb with nl = $(NL)"
 	@$(BIN)/papermill nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
 	@echo "==> $(OUT)/nl$(NL).ipynb"
+
+bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
+	@mkdir -p results/runs
+	@$(BIN)/papermill nbs/20_benchmarks.ipynb results/runs/benchmarks.ipynb $(ARGS)
+	@echo "==> results/runs/benchmarks.ipynb"
 
 readme: setup ## write README.md from nbs/index.ipynb
 	@$(BIN)/python .ci/check.py --write-readme

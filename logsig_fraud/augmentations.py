@@ -103,14 +103,15 @@ def path_scale(
 
 # %% ../nbs/02_augmentations.ipynb #f7422267
 def check_finite(
-    samples, # `Samples`, or anything with its `values`, `offsets` and `channels`
+    samples, # `Samples`, or anything with its `values`, `offsets` and `channels`; `customers` for their names
 ):
     "Refuses a history with a value that is not finite, and says where."
     bad = np.argwhere(~np.isfinite(samples.values))
     if not len(bad): return
     event, channel = bad[0]
     customer = np.searchsorted(samples.offsets, event, side="right") - 1
-    raise ValueError(f"customer {customer}, transaction {event - samples.offsets[customer] + 1}: {samples.channels[channel]} is {samples.values[event, channel]}")
+    name = getattr(samples, "customers", range(customer + 1))[customer]
+    raise ValueError(f"customer {name}, transaction {event - samples.offsets[customer] + 1}: {samples.channels[channel]} is {samples.values[event, channel]}")
 
 # %% ../nbs/02_augmentations.ipynb #08ef105e
 def first_events(

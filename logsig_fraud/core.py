@@ -18,7 +18,7 @@ import platformdirs
 
 # %% ../nbs/00_core.ipynb #2f56ca66
 CHOICES = dict(
-    time=("index", "elapsed"),          # index: linspace(0, 1, n) over the prefix; elapsed: days since its first transaction
+    time=("index", "elapsed"),          # index: linspace(0, 1, n) over the prefix; elapsed: sum of the gaps since its first transaction, in their unit
     invisibility=("front", "end"),      # front: as the paper's authors coded it; end: as Morrill et al. (2020) define it
     first_event=("keep", "drop"),       # drop: the first transaction is lost to differencing, as the authors coded it
     path_scale=("max", "none"),         # max: gap and amount over their maxima, as the paper writes
