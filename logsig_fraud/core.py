@@ -118,11 +118,12 @@ class Config(SamplerConfig, NetworkConfig):
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
     default=dict(),
-    paper=dict(depth=4, scaling="none", latent=256, d_widths=(32, 32, 32), linear_path=False, sampler="adam", epochs=1000, chains=1, generators=1,
-               lr_g=1e-4, lr_d=5e-3, burn_in=300, thin=10),
+    paper=dict(depth=4, scaling="none", latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
+               generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),
-                 input_layer=True, dropout=0.2, linear_path=False, lambda_gp=10.0, prior="start", weight_decay=1e-4, sampler="adam", epochs=1000, chains=1,
-                 generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, damping=1e-8, clip=3.0, burn_in=300, thin=10),
+                 input_layer=True, dropout=0.2, linear_path=False, lambda_gp=10.0, prior="start", prior_scales=(), weight_decay=1e-4, sampler="adam",
+                 epochs=1000, chains=1, generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, damping=1e-8, clip=3.0, loss_weight=518_895, burn_in=300,
+                 thin=10),
 )
 
 # %% ../nbs/00_core.ipynb #c3d19014

@@ -132,8 +132,8 @@ def verdict(
     said = []
     if chains < 2: said.append("one chain cannot be compared with another: set chains to at least 2")
     elif (worst := frame.r_hat.max()) > 1.05: said.append(f"the chains disagree on {(frame.r_hat > 1.05).mean():.0%} of these rows (largest R-hat {worst:.2f}, good is below 1.05): run more epochs, or a longer burn-in")
-    for name, what in dict(ess_bulk="the mean", ess_tail="the ends of the interval").items():
-        if (least := frame[name].min()) < 100: said.append(f"{what} rests on as few as {least:.0f} independent samples (good is above 100): keep more draws, further apart")
+    for name, what in dict(ess_bulk="the mean rests", ess_tail="the ends of the interval rest").items():
+        if (least := frame[name].min()) < 100: said.append(f"{what} on as few as {least:.0f} independent samples (good is above 100): keep more draws, further apart")
     return "; ".join(said)
 
 # %% ../nbs/06_posterior.ipynb #0c84ce25
@@ -150,8 +150,8 @@ def diagnostics(self: Posterior,
     near = (mean - threshold).abs().argsort(stable=True)[:rows]
     p = self.predict_proba(torch.as_tensor(x)[near.cpu()], torch.as_tensor(cond)[near.cpu()]).unflatten(0, (self.draws, self.chains)).transpose(0, 1)
     data = az.convert_to_dataset({"p": p.double().cpu().numpy()})
-    measured = {k: f(data).p.values for k, f in dict(r_hat=az.rhat, ess_bulk=az.ess, ess_tail=lambda d: az.ess(d, method="tail")).items()}
-    frame = pd.DataFrame(dict(row=near.cpu(), mean=mean[near].cpu(), **measured))
+    r_hat = az.rhat(data).p.values if self.chains > 1 else float("nan")
+    frame = pd.DataFrame(dict(row=near.cpu(), mean=mean[near].cpu(), r_hat=r_hat, ess_bulk=az.ess(data).p.values, ess_tail=az.ess(data, method="tail").p.values))
     if words := verdict(frame, self.chains): warnings.warn(words, stacklevel=2)
     return frame
 

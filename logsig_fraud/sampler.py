@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import torch
 
+from .algebra import logsig_dim, logsig_levels
 from .core import Config
-from .logsignatures import logsig_dim, logsig_levels
 from .networks import Network
 
 # %% ../nbs/06_sampler.ipynb #f83406cf
