@@ -80,7 +80,7 @@ class SamplerConfig:
     clip: float = 0.0                   # longest gradient of a chain; 0: any
     noise: str = "fresh"                # the injected noise
     temperature: float = 1.0            # of the posterior; 0: no noise, an optimiser
-    loss_weight: float = 0.0            # observations that the mean loss stands for; 0: every labelled row counts once
+    loss_weight: float = 0.0            # observations that the mean loss stands for; 0: every labelled row counts once, for generators every unlabelled one
     conditions: str = "matched"         # how generated rows get their conditions
     batches: str = "fresh"              # how the unlabelled rows of a step are drawn
     burn_in: int = 200                  # epochs before the first sample
