@@ -114,14 +114,14 @@ def download_banksim(
 ) -> Path: # the folder that holds the file
     "Downloads BankSim with kagglehub, and says so; a network that does not answer is given up within `patience`."
     print(f"downloading {DATASET} (13 MB) from Kaggle with kagglehub ...", flush=True)
-    answered = []
+    answer = [f"no answer within {patience:g} s"]
     def ask():
-        try: urllib.request.urlopen(KAGGLE, timeout=patience); answered.append(True)
-        except urllib.error.HTTPError: answered.append(True)
-        except OSError: pass
+        try: urllib.request.urlopen(KAGGLE, timeout=patience); answer.append("")
+        except urllib.error.HTTPError: answer.append("") # refused, but by Kaggle: the network works
+        except OSError as e: answer.append(str(e))
     asking = threading.Thread(target=ask, daemon=True)
     asking.start(); asking.join(patience)
-    if not answered: raise ConnectionError(f"{KAGGLE} did not answer within {patience:g} s")
+    if answer[-1]: raise ConnectionError(f"{KAGGLE}: {answer[-1]}")
     import kagglehub
     return Path(kagglehub.dataset_download(DATASET))
 
