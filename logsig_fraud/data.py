@@ -94,7 +94,7 @@ def _running(values, samples):
 def conditions(
     samples: Samples,
     bands: pd.Series | str,   # from `risk_bands` of labelled training rows; "all": from every label there is, the paper's leak
-    weighting: str = "order", # "order": by the transaction's number (the paper); "risk": by the level itself (its code)
+    weighting: str = "order", # "order": by the transaction's number (the paper); "risk": by the level itself, from 0 (its code)
 ) -> np.ndarray: # (rows, 3) whole numbers: age 0 to 6 (7 if unknown), gender 0 or 1, risk level 0 to 4
     "What generator and discriminator are conditioned on."
     if isinstance(bands, str):
@@ -105,9 +105,10 @@ def conditions(
     if unknown: raise DataError(f"bands has no level for {', '.join(map(repr, sorted(unknown)))}: make it with risk_bands from a column that knows all categories")
     level = bands.reindex(samples.event_category.categories).to_numpy()[samples.event_category.codes].astype(float)
     number = np.arange(len(level)) - np.repeat(samples.offsets[:-1], np.diff(samples.offsets)) + 1.
-    weight = number if weighting == "order" else level
-    risk = np.floor(_running(weight * level, samples) / _running(weight, samples) + .5).astype(int)
-    return np.column_stack([samples.age, samples.gender, risk - 1])
+    weight = number if weighting == "order" else level - 1
+    total = np.maximum(_running(weight, samples), 1e-9)
+    risk = np.floor(_running(weight * (level - 1), samples) / total + .5).astype(int)
+    return np.column_stack([samples.age, samples.gender, risk])
 
 # %% ../nbs/01_data.ipynb #368a66dd
 SPLITS = ("random", "customer", "time")
