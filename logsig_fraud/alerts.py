@@ -105,11 +105,12 @@ def cost_room(
     k: float,            # percent of the rows
     alpha: float = 0.02, # what a false alarm costs, as a share of its amount
     weight=None,         # (..., rows) how often each row counts; None: once
-):                       # (...) at most 1
+):                       # (...) at most 1; NaN where the amounts leave no room
     "Share of the room between sorting by amount and the oracle that a ranking uses, by Cost@K."
     oracle = expected_saving(y, amount, alpha)
     cost, amounts, best = (expected_cost_at_k(y, s, amount, k, alpha, weight) for s in (score, amount, oracle))
-    return (amounts - cost) / (amounts - best)
+    room = np.where(amounts - best > 1e-9, amounts - best, np.nan)
+    return (amounts - cost) / room
 
 # %% ../nbs/08_alerts.ipynb #c32ec6b0
 def risk_coverage(
