@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from safetensors.torch import load_file, save_file
 
 from .core import Config, replacing
-from .elements import one_hot
+from .elements import as_tensor, one_hot
 from .networks import Discriminator, Generator
 
 # %% ../nbs/06_posterior.ipynb #622cea3d
@@ -48,7 +48,7 @@ def check(self: Posterior,
     cond, # (rows, conditions) category numbers
 ) -> tuple: # both as tensors on one device
     "Refuses rows that do not fit this posterior."
-    x, cond = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(cond, dtype=torch.int64)
+    x, cond = as_tensor(x, torch.float32), as_tensor(cond, torch.int64)
     if x.ndim != 2 or x.shape[1] != self.width: raise ValueError(f"x has shape {tuple(x.shape)}, but this posterior was trained on {self.width} columns (depth {self.config.depth})")
     if cond.shape != (len(x), len(self.cards)): raise ValueError(f"cond has shape {tuple(cond.shape)}, but {len(x)} rows with {len(self.cards)} conditions are needed")
     for i, card in enumerate(self.cards):
@@ -146,9 +146,10 @@ def diagnostics(self: Posterior,
 ) -> pd.DataFrame:          # row, mean, r_hat, ess_bulk, ess_tail; warns in words when they are bad
     "Whether the chains agree on the rows near the threshold, by ArviZ."
     if self.draws < 4: raise ValueError(f"{self.draws} draws are too few to tell anything: at least 4 are needed")
+    x, cond = self.check(x, cond)
     mean = self.mean(x, cond)
     near = (mean - threshold).abs().argsort(stable=True)[:rows]
-    p = self.predict_proba(torch.as_tensor(x)[near.cpu()], torch.as_tensor(cond)[near.cpu()]).unflatten(0, (self.draws, self.chains)).transpose(0, 1)
+    p = self.predict_proba(x[near], cond[near]).unflatten(0, (self.draws, self.chains)).transpose(0, 1)
     data = az.convert_to_dataset({"p": p.double().cpu().numpy()})
     r_hat = az.rhat(data).p.values if self.chains > 1 else float("nan")
     frame = pd.DataFrame(dict(row=near.cpu(), mean=mean[near].cpu(), r_hat=r_hat, ess_bulk=az.ess(data).p.values, ess_tail=az.ess(data, method="tail").p.values))
@@ -163,7 +164,7 @@ def generate(self: Posterior,
 ) -> torch.Tensor: # (rows, width) log-signatures, scaled as in training
     "Synthetic log-signatures for the given conditions."
     if not self.gen_params: raise ValueError("this posterior was trained without generators (lambda_unl = 0), so it cannot generate")
-    cond = torch.as_tensor(cond, dtype=torch.int64)
+    cond = as_tensor(cond, torch.int64)
     self.check(torch.zeros(len(cond), self.width, device=cond.device), cond)
     params, G = {k: v.to(cond.device) for k, v in self.gen_params.items()}, len(self.gen_params["out"])
     each = -(-len(cond) // G)
