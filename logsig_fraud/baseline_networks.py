@@ -107,7 +107,7 @@ def train(self: Net,
 def extra(self: Net, grads: dict, unlabelled: tuple | None, progress: float):
     "Adds to the gradients what unlabelled rows have to say: here nothing."
 
-# %% ../nbs/07_baseline_networks.ipynb #5b4f806f
+# %% ../nbs/07_baseline_networks.ipynb #0aa4b8b7
 LEVELS = (1.0, 0.1, 0.01, 0.001) # a tenth of the prior's width for each further level of the signature
 
 def deep_ensemble(
@@ -116,7 +116,7 @@ def deep_ensemble(
     "Five networks of our default layout with different starts, on asinh-scaled columns under the prior."
     return Net(preset(prior_scales=LEVELS), chains=5, steps=steps, batch=1024, lr=1e-2, prior=True)
 
-# %% ../nbs/07_baseline_networks.ipynb #2f16be5c
+# %% ../nbs/07_baseline_networks.ipynb #91ef7c83
 class MeanTeacher(Net):
     "A network that agrees with the running mean of itself on unlabelled rows."
     uses = ("log-signature", "conditions", "labels", "unlabelled rows")
@@ -146,7 +146,7 @@ class MeanTeacher(Net):
         self.params = self.teacher
         return self
 
-# %% ../nbs/07_baseline_networks.ipynb #949adbed
+# %% ../nbs/07_baseline_networks.ipynb #0bbaf7d3
 def recent_transactions(
     samples,      # `Samples`
     n: int = 20,  # how many of the latest transactions
@@ -157,7 +157,7 @@ def recent_transactions(
     values = np.log1p(samples.values[np.maximum(place, 0)])
     return np.concatenate([values, np.ones_like(values[..., :1])], -1).astype("float32") * there[..., None]
 
-# %% ../nbs/07_baseline_networks.ipynb #9aac2054
+# %% ../nbs/07_baseline_networks.ipynb #fe0d9780
 class GRU(torch.nn.Module):
     "A gated recurrent network on the latest transactions, conditions beside its last state."
     uses, probability = ("recent transactions", "conditions", "labels"), True

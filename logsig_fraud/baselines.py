@@ -38,17 +38,18 @@ class Estimator:
         make,                         # seed -> classifier
         columns=_all_columns,         # (x, cond) -> (rows, columns) what it reads
         grid: dict | None = None,     # settings to choose from by cross-validation inside the labelled rows
+        quick: dict | None = None,    # settings that only the search has, such as fewer trees
         folds: int = 3,               # of the cross-validation
         max_rows: int | None = None,  # labelled rows that it can bear
         uses: tuple = ("log-signature", "conditions", "labels"), # information behind the answers
     ):
-        self.make, self.columns, self.grid, self.folds, self.max_rows, self.uses = make, columns, grid, folds, max_rows, uses
+        self.make, self.columns, self.grid, self.quick, self.folds, self.max_rows, self.uses = make, columns, grid, quick or {}, folds, max_rows, uses
 
-    def tuned(self, y, seed): # labels -> classifier, not yet fitted
-        "The classifier, with a search around it where there is a grid."
-        if not self.grid: return self.make(seed)
+    def search(self, z, y, seed): # (rows, columns), labels -> the settings with the least cross entropy
+        "Chooses from the grid by cross-validation."
+        if not self.grid: return {}
         folds = StratifiedKFold(int(np.clip(np.sum(y), 2, self.folds)), shuffle=True, random_state=seed)
-        return GridSearchCV(self.make(seed), self.grid, scoring="neg_log_loss", cv=folds)
+        return GridSearchCV(self.make(seed).set_params(**self.quick), self.grid, scoring="neg_log_loss", cv=folds, refit=False).fit(z, y).best_params_
 
     def fit(self, x, cond, y, unlabelled=None, seed=0):
         "Fits on labelled rows."
@@ -56,7 +57,9 @@ class Estimator:
             warnings.warn(f"{len(y):,} rows are more than this model can bear: it sees {self.max_rows:,} of them", stacklevel=2)
             some = _some_rows(y, self.max_rows, seed)
             x, cond, y = x[some], cond[some], y[some]
-        self.model = self.tuned(y, seed).fit(self.columns(x, cond), y)
+        z = self.columns(x, cond)
+        self.chosen = self.search(z, y, seed)
+        self.model = self.make(seed).set_params(**self.chosen).fit(z, y)
         return self
 
     def predict_proba(self, x, cond): # -> (rows,)
@@ -155,8 +158,8 @@ REFERENCES = {
     "random": Random,
     "amount": Amount,
     "oracle": Oracle,
-    "LReg level 1": partial(Estimator, _level_one_regression, _level_one, {"logisticregression__C": list(10. ** np.arange(-2, 4))}, 5, uses=("level-1 terms", "conditions", "labels")),
-    "RF unweighted": partial(Estimator, _plain_forest, grid={"min_samples_leaf": [1, 2, 5]}),
+    "LReg level 1": partial(Estimator, _level_one_regression, _level_one, {"logisticregression__C": list(10. ** np.arange(-2, 4))}, folds=5, uses=("level-1 terms", "conditions", "labels")),
+    "RF unweighted": partial(Estimator, _plain_forest, grid={"min_samples_leaf": [1, 2, 5]}, quick={"n_estimators": 60}),
     "HGB": boosting,
     "HGB monotone": partial(boosting, monotone=True),
     "LightGBM": partial(Estimator, _light, grid={"n_estimators": [50, 150], "num_leaves": [4, 15]}),
