@@ -105,11 +105,12 @@ def conditions(
     if weighting not in ("order", "risk"): raise ValueError(f"weighting = {weighting!r} is not allowed: give 'order' or 'risk'")
     unknown = set(samples.event_category.categories) - set(bands.index)
     if unknown: raise DataError(f"bands has no level for {', '.join(map(repr, sorted(unknown)))}: make it with risk_bands from a column that knows all categories")
-    level = bands.reindex(samples.event_category.categories).to_numpy()[samples.event_category.codes].astype(float)
+    level = bands.reindex(samples.event_category.categories).to_numpy()[samples.event_category.codes] - 1.
     number = np.arange(len(level)) - np.repeat(samples.offsets[:-1], np.diff(samples.offsets)) + 1.
     weight = number if weighting == "order" else level
-    risk = np.round(_running(weight * level, samples) / _running(weight, samples)).astype(int)
-    return np.column_stack([samples.age, samples.gender, risk - 1])
+    total = _running(weight, samples)
+    risk = np.round(_running(weight * level, samples) / np.where(total > 0, total, 1)).astype(int)
+    return np.column_stack([samples.age, samples.gender, risk])
 
 # %% ../nbs/01_data.ipynb #368a66dd
 SPLITS = ("random", "customer", "time")
