@@ -71,7 +71,7 @@ class SelfTraining(Estimator):
     "A classifier that labels what it is sure about, and starts again."
     def __init__(self,
         make,                    # seed -> classifier
-        threshold: float = 0.6,  # probability above which it believes itself
+        threshold: float = 0.5,  # probability above which it believes itself
     ):
         super().__init__(make, uses=("log-signature", "conditions", "labels", "unlabelled rows"))
         self.threshold = threshold
@@ -159,7 +159,7 @@ REFERENCES = {
     "amount": Amount,
     "oracle": Oracle,
     "LReg level 1": partial(Estimator, _level_one_regression, _level_one, {"logisticregression__C": list(10. ** np.arange(-2, 4))}, folds=5, uses=("level-1 terms", "conditions", "labels")),
-    "RF unweighted": partial(Estimator, _plain_forest, grid={"min_samples_leaf": [1, 2, 5]}, quick={"n_estimators": 60}),
+    "RF unweighted": partial(Estimator, _plain_forest, grid={"min_samples_leaf": [2, 5]}, quick={"n_estimators": 40}),
     "HGB": boosting,
     "HGB monotone": partial(boosting, monotone=True),
     "LightGBM": partial(Estimator, _light, grid={"n_estimators": [50, 150], "num_leaves": [4, 15]}),
