@@ -24,19 +24,22 @@ from sklearn.svm import SVC
 
 from .augmentations import augmented_channels
 from .baseline_networks import GRU, MeanTeacher, Net, deep_ensemble, recent_transactions
+from .inputs import signature_depth
+from .logsignatures import logsig_dim
 
 # %% ../nbs/07_baselines.ipynb #e23e1c41
-def _all_columns(x, cond): return np.column_stack([x, cond])
-def _level_one(x, cond, d=7): return np.column_stack([x[:, :d], cond])
+def _conditions(cond, cards): return np.column_stack([cond[:, :3], *(np.eye(n)[cond[:, i]] for i, n in enumerate(cards) if i > 2)])
+def _all_columns(x, cond, cards): return np.column_stack([x, _conditions(cond, cards)])
+def _level_one(x, cond, cards, d=7): return np.column_stack([x[:, :d], x[:, logsig_dim(d, signature_depth(x.shape[1], d)):], _conditions(cond, cards)])
 def _some_rows(y, n, seed): return train_test_split(np.arange(len(y)), train_size=n, stratify=y, random_state=seed)[0]
 
 # %% ../nbs/07_baselines.ipynb #ef430503
 class Estimator:
     "A scikit-learn classifier behind the common interface."
-    probability = True
+    probability, cards = True, (8, 2, 5)
     def __init__(self,
         make,                         # seed -> classifier
-        columns=_all_columns,         # (x, cond) -> (rows, columns) what it reads
+        columns=_all_columns,         # (x, cond, cards) -> (rows, columns) what it reads
         grid: dict | None = None,     # settings to choose from by cross-validation inside the labelled rows
         quick: dict | None = None,    # settings that only the search has, such as fewer trees
         folds: int = 3,               # of the cross-validation
@@ -57,14 +60,14 @@ class Estimator:
             warnings.warn(f"{len(y):,} rows are more than this model can bear: it sees {self.max_rows:,} of them", stacklevel=2)
             some = _some_rows(y, self.max_rows, seed)
             x, cond, y = x[some], cond[some], y[some]
-        z = self.columns(x, cond)
+        z = self.columns(x, cond, self.cards)
         self.chosen = self.search(z, y, seed)
         self.model = self.make(seed).set_params(**self.chosen).fit(z, y)
         return self
 
     def predict_proba(self, x, cond): # -> (rows,)
         "Probability of fraud."
-        return self.model.predict_proba(self.columns(x, cond))[:, 1]
+        return self.model.predict_proba(self.columns(x, cond, self.cards))[:, 1]
 
 # %% ../nbs/07_baselines.ipynb #b81f1318
 class SelfTraining(Estimator):
@@ -79,7 +82,7 @@ class SelfTraining(Estimator):
     def fit(self, x, cond, y, unlabelled=None, seed=0):
         "Fits on labelled rows, then on its own labels for the others."
         if unlabelled is None: raise ValueError("self-training needs unlabelled rows: fit(x, cond, y, unlabelled=(x, cond))")
-        both = np.concatenate([self.columns(x, cond), self.columns(*unlabelled)])
+        both = np.concatenate([self.columns(x, cond, self.cards), self.columns(*unlabelled, self.cards)])
         labels = np.concatenate([y, np.full(len(unlabelled[0]), -1)])
         self.model = SelfTrainingClassifier(self.make(seed), threshold=self.threshold).fit(both, labels)
         return self

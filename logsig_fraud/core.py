@@ -23,6 +23,7 @@ CHOICES = dict(
     first_event=("keep", "drop"),       # drop: the first transaction is lost to differencing, as the authors coded it
     path_scale=("max", "none"),         # max: gap and amount over their maxima, as the paper writes
     scaling=("none", "standard", "asinh"),
+    information=("paper", "extended"),  # extended: what the current transaction's category tells as well
     fit_on=("train", "all"),            # all: maxima and scaling see the test rows, the leak of the paper's code
     bands=("labelled", "all"),          # all: risk bands see every label, the leak of the paper's code
     risk_weighting=("order", "risk"),   # order: as the paper writes it; risk: as the authors coded it
@@ -36,7 +37,7 @@ CHOICES = dict(
 
 # %% ../nbs/00_core.ipynb #6a8dacd3
 BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), gain=(1e-6, inf),
-              epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), batch_lab=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
+              straight=(0, 5), epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), batch_lab=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
               friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), checkpoint_every=(1, inf))
 
 # %% ../nbs/00_core.ipynb #a70062d5
@@ -98,6 +99,8 @@ class Config(SamplerConfig, NetworkConfig):
     gap_factor: float = 1.0             # multiplies the step difference (days); the authors' code doubles it
     path_scale: str = "max"             # what the channels are divided by before the signature
     scaling: str = "asinh"              # what is done to each log-signature column afterwards
+    straight: int = 1                   # signature levels whose columns also enter as they are, standardised, beside the scaled ones
+    information: str = "paper"          # what a row may say: gap, amount, age, gender, risk level; or its category as well
     level_weights: tuple = ()           # factor for the columns of each signature level; empty: all 1
     fit_on: str = "train"               # rows that maxima and scaling are fitted on
     bands: str = "labelled"             # rows that the risk bands of categories are fitted on
@@ -118,9 +121,9 @@ class Config(SamplerConfig, NetworkConfig):
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
     default=dict(),
-    paper=dict(depth=4, scaling="none", latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
+    paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
-    authors=dict(depth=3, scaling="none", gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),
+    authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),
                  input_layer=True, dropout=0.2, linear_path=False, lambda_gp=10.0, prior="start", prior_scales=(), weight_decay=1e-4, sampler="adam",
                  epochs=1000, chains=1, generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, damping=1e-8, clip=3.0, loss_weight=518_895, burn_in=300,
                  thin=10),

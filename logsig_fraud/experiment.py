@@ -20,7 +20,8 @@ from .augmentations import path_scale
 from .baselines import BASELINES, recent_transactions
 from .core import PRESETS, Config, preset
 from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, risk_bands, split
-from .logsignatures import FeatureScaler, fit_scaler, prefix_logsignatures
+from .inputs import CategoryAmounts, Inputs, fit_category_amounts, fit_inputs
+from .logsignatures import prefix_logsignatures
 from .metrics import evaluate
 from .records import COLUMNS, KEY, append_results, finished, preset_name, read_results, stamp
 from .sghmc import sample_posterior
@@ -34,10 +35,13 @@ class Task:
     train: np.ndarray        # rows to learn from
     test: np.ndarray         # rows to be judged by
     labelled: np.ndarray     # rows of `train` whose labels may be seen
-    x: np.ndarray            # (all rows, columns) log-signatures, scaled as the configuration says
-    cond: np.ndarray         # (all rows, 3) age, gender, risk level
+    cond: np.ndarray         # (all rows, 3 or 4) age, gender, risk level; category
+    cards: tuple             # how many values each of them may have
+    x: np.ndarray            # (all rows, columns) log-signatures, and what amounts are worth
+    z: np.ndarray            # (all rows, columns) the same as the Bayesian GAN reads it
     scale: np.ndarray | None # (channels,) maxima that the path was divided by
-    scaler: FeatureScaler    # what was done to the columns
+    amounts: CategoryAmounts | None # what is usual in each category
+    inputs: Inputs           # from x to z
     bands: pd.Series | str   # risk level of each category
     @property
     def unlabelled(self): return np.setdiff1d(self.train, self.labelled, assume_unique=True)
@@ -45,10 +49,15 @@ class Task:
 # %% ../nbs/09_experiment.ipynb #36b4d0df
 def _fit_features(samples, config, train):
     fitted_on = train if config.fit_on == "train" else np.arange(len(samples))
-    scale = path_scale(samples, fitted_on) if config.path_scale == "max" else None
-    x = prefix_logsignatures(samples, config, scale)
-    scaler = fit_scaler(x[fitted_on], config, 2 * len(samples.channels) + 3)
-    return scale, scaler, x if config.scaling == "none" and not config.level_weights else scaler(x)
+    scale, amounts = path_scale(samples, fitted_on) if config.path_scale == "max" else None, None
+    x, code = prefix_logsignatures(samples, config, scale), samples.category.codes
+    if config.information == "extended":
+        amounts = fit_category_amounts(samples.amount[fitted_on], code[fitted_on], len(samples.category.categories))
+        x = np.concatenate([x, amounts(samples.amount, code)], 1)
+    inputs = fit_inputs(x[fitted_on], config, 2 * len(samples.channels) + 3)
+    return x, inputs(x), scale, amounts, inputs
+
+_PATH = ("depth", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight", "information", "fit_on", "min_history")
 
 @lru_cache(maxsize=1)
 def _features(samples, config, how, split_seed):
@@ -66,11 +75,13 @@ def make_task(
     rows: tuple | None = None, # (train, test) row numbers instead of a split by name
 ) -> Task:
     "Split, labels, features and conditions, each fitted on what it may see."
-    path_config = replace(config, bands="labelled")
-    train, test, scale, scaler, x = (*rows, *_fit_features(samples, path_config, rows[0])) if rows else _features(samples, path_config, how, split_seed)
+    path_config = Config(**{k: getattr(config, k) for k in _PATH})
+    train, test, *features = (*rows, *_fit_features(samples, path_config, rows[0])) if rows else _features(samples, path_config, how, split_seed)
     labelled = train[label_budget(samples.y[train], nl, seed)]
     bands = "all" if config.bands == "all" else risk_bands(samples.category[labelled], samples.y[labelled])
-    return Task(samples, config, train, test, labelled, x, conditions(samples, bands, config.risk_weighting), scale, scaler, bands)
+    cond, cards = conditions(samples, bands, config.risk_weighting), (8, 2, 5)
+    if config.information == "extended": cond, cards = np.column_stack([cond, samples.category.codes]), (*cards, len(samples.category.categories))
+    return Task(samples, config, train, test, labelled, cond, cards, *features, bands)
 
 # %% ../nbs/09_experiment.ipynb #ffe2ab7e
 class BayesianGAN:
@@ -96,12 +107,15 @@ class BayesianGAN:
 MODELS = ("SBGAN", *BASELINES)
 
 def make_model(
-    name: str,      # one of `MODELS`
-    config: Config, # read by the Bayesian GAN; baselines have settings of their own
+    name: str,                # one of `MODELS`
+    config: Config,           # read by the Bayesian GAN; baselines have settings of their own
+    cards: tuple = (8, 2, 5), # how many values each condition may have
 ):
     "A model that is not yet fitted."
     if name not in MODELS: raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, MODELS))}")
-    return BayesianGAN(config) if name == "SBGAN" else BASELINES[name]()
+    model = BayesianGAN(config) if name == "SBGAN" else BASELINES[name]()
+    model.cards = cards
+    return model
 
 # %% ../nbs/09_experiment.ipynb #d1942f52
 def view(
@@ -111,7 +125,7 @@ def view(
     "What the model is fed as x."
     if "recent transactions" in model.uses: return recent_transactions(task.samples)
     if "the truth" in model.uses: return np.column_stack([task.samples.amount, task.samples.y])
-    return task.x
+    return task.z if isinstance(model, BayesianGAN) else task.x
 
 # %% ../nbs/09_experiment.ipynb #186e6c0c
 def fit_model(
@@ -120,7 +134,7 @@ def fit_model(
     seed: int = 0, # of the model's own draws
 ):                 # the fitted model and its view of all rows
     "Fits a model on the labelled rows, with the others of the training set as unlabelled ones."
-    model = make_model(name, task.config)
+    model = make_model(name, task.config, task.cards)
     x, rows, rest = view(task, model), task.labelled, task.unlabelled
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
     return model.fit(x[rows], task.cond[rows], task.samples.y[rows], unlabelled, seed), x
@@ -162,20 +176,22 @@ def run(
     seed: int,                      # of the unlabeling, and of the models' draws
     models: str | list,             # names from `MODELS`, or "all"
     config: Config | str,           # or the name of a preset
-    split: str = "random",          # "random", "customer" or "time"
+    split: str = "random",          # "random", "customer" or "time"; "random 7" is the random split with seed 7
     source: str | Samples = "auto", # see `load_transactions`; or samples
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
-    split_seed: int = 0,            # of the split, the same for all unlabelings
+    split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"
 ) -> pd.DataFrame:                  # tidy rows, columns as in `COLUMNS`, of the cells that were run
     "Fits and judges models; one cell of the grid after the other."
     config = preset(config) if isinstance(config, str) else config
     samples, names = _samples(source) if isinstance(source, str) else source, MODELS if models == "all" else [models] if isinstance(models, str) else models
     for name in names: make_model(name, config)
+    how, number = (*split.split(), split_seed)[:2]
+    split = f"{how} {number}" if int(number) else how
     done, out = finished(results) if results else set(), []
     for name in names:
         key = cell_key(samples, split, name, config, nl, seed)
         if tuple(key.values()) in done: continue
-        metrics, seconds = run_cell(make_task(samples, nl, seed, config, split, split_seed), name, seed)
+        metrics, seconds = run_cell(make_task(samples, nl, seed, config, how, int(number)), name, seed)
         rows = metrics.assign(**key, seconds=seconds, **dict(zip(("commit", "versions"), stamp())))[COLUMNS]
         if results: append_results(results, rows)
         out.append(rows)
@@ -230,11 +246,13 @@ def main(args=None):
     parser.add_argument("--preset", default="authors", choices=list(PRESETS))
     parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=WORD", help="changes to the preset, such as bands=all fit_on=all")
     parser.add_argument("--splits", nargs="+", default=["random"], choices=SPLITS)
+    parser.add_argument("--split-seed", type=int, default=0, help="of the splits")
     parser.add_argument("--source", default="auto", help="see load_transactions")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     a = parser.parse_args(args)
     config = preset(a.preset, **dict(s.split("=") for s in a.set))
     models = "all" if a.models == ["all"] else a.models
-    return run_grid(cells(a.nl, range(a.seeds), models, [config], a.splits), a.results, a.source, a.jobs)
+    splits = [f"{s} {a.split_seed}" if a.split_seed else s for s in a.splits]
+    return run_grid(cells(a.nl, range(a.seeds), models, [config], splits), a.results, a.source, a.jobs)
 
 if __name__ == "__main__" and "__file__" in globals(): main() # not in a notebook, which has no file
