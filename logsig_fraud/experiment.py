@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODELS', 'Task', 'make_task', 'BayesianGAN', 'make_model', 'view', 'fit_model', 'cell_key', 'run_cell', 'run',
-           'cells', 'run_grid', 'main']
+           'cells', 'run_grid', 'changes', 'main']
 
 # %% ../nbs/09_experiment.ipynb #beea5d5c
 import argparse, time, traceback
@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from .augmentations import path_scale
 from .baselines import BASELINES, recent_transactions
 from .core import PRESETS, Config, preset
-from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, risk_bands, split
+from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, risk_bands, split, validation_split
 from .inputs import CategoryAmounts, Inputs, fit_category_amounts, fit_inputs
 from .logsignatures import prefix_logsignatures
 from .metrics import evaluate
@@ -61,7 +61,7 @@ _PATH = ("depth", "time", "invisibility", "first_event", "gap_factor", "path_sca
 
 @lru_cache(maxsize=1)
 def _features(samples, config, how, split_seed):
-    train, test = split(samples, how, split_seed)
+    train, test = validation_split(samples, split_seed) if how == "validation" else split(samples, how, split_seed)
     return train, test, *_fit_features(samples, config, train)
 
 # %% ../nbs/09_experiment.ipynb #046cac6a
@@ -70,7 +70,7 @@ def make_task(
     nl: int,                   # labels that may be seen
     seed: int,                 # of the unlabeling
     config: Config,            # path, scaling, bands
-    how: str = "random",       # "random", "customer" or "time"
+    how: str = "random",       # "random", "customer", "time", or "validation", whose test rows are training rows of "random"
     split_seed: int = 0,       # of the split, the same for all unlabelings
     rows: tuple | None = None, # (train, test) row numbers instead of a split by name
 ) -> Task:
@@ -203,7 +203,7 @@ def cells(
     seeds=range(5),        # unlabelings
     models="all",          # names from `MODELS`; "all": all baselines
     configs=("authors",),  # configurations or names of presets
-    splits=("random",),    # from `SPLITS`
+    splits=("random",),    # from `SPLITS`, or "validation"
 ) -> list:                 # keyword arguments of `run`
     "All cells of a grid, in the order in which they are run."
     models = list(BASELINES) if models == "all" else [models] if isinstance(models, str) else models
@@ -235,6 +235,18 @@ def run_grid(
     if failed: raise RuntimeError(f"{len(failed)} of {len(todo)} cells failed, the others are in {results}; the first:\n{failed[0]}")
     return read_results(results)
 
+# %% ../nbs/09_experiment.ipynb #c4a96e01
+def changes(
+    words: list, # such as ["bands=all", "gain=2", "prior_scales=1,0.1"]
+) -> dict:       # field of `Config` -> value
+    "Changes to a preset, from the command line."
+    out, known = {}, Config()
+    for name, _, value in (w.partition("=") for w in words):
+        if not hasattr(known, name): raise ValueError(f"{name!r} is no field of Config: give one of {', '.join(vars(known))}")
+        kind = type(getattr(known, name))
+        out[name] = value if kind is str else value == "True" if kind is bool else tuple(map(float, value.split(","))) if kind is tuple else kind(value)
+    return out
+
 # %% ../nbs/09_experiment.ipynb #0b7f4cb4
 def main(args=None):
     "Runs a grid: python -m logsig_fraud.experiment --help"
@@ -244,13 +256,13 @@ def main(args=None):
     parser.add_argument("--seeds", type=int, default=5, help="unlabelings")
     parser.add_argument("--models", nargs="+", default=["all"], help=f"'all' baselines, or some of: {', '.join(MODELS)}")
     parser.add_argument("--preset", default="authors", choices=list(PRESETS))
-    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=WORD", help="changes to the preset, such as bands=all fit_on=all")
-    parser.add_argument("--splits", nargs="+", default=["random"], choices=SPLITS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="changes to the preset, such as bands=all depth=4 prior_scales=1,0.1,0.1")
+    parser.add_argument("--splits", nargs="+", default=["random"], choices=[*SPLITS, "validation"])
     parser.add_argument("--split-seed", type=int, default=0, help="of the splits")
     parser.add_argument("--source", default="auto", help="see load_transactions")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     a = parser.parse_args(args)
-    config = preset(a.preset, **dict(s.split("=") for s in a.set))
+    config = preset(a.preset, **changes(a.set))
     models = "all" if a.models == ["all"] else a.models
     splits = [f"{s} {a.split_seed}" if a.split_seed else s for s in a.splits]
     return run_grid(cells(a.nl, range(a.seeds), models, [config], splits), a.results, a.source, a.jobs)
