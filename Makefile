@@ -38,8 +38,9 @@ test: setup ## run every notebook's tests and the checks of the house; closes wi
 results: setup ## run the results notebook for one label budget: make results NL=2595 ARGS="-p quick True"
 	@mkdir -p "$(OUT)"
 	@echo "==> running nbs/10_results.ipynb with nl = $(NL)"
-	@$(BIN)/papermill nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
+	@$(BIN)/papermill --log-output --no-progress-bar nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
 	@echo "==> $(OUT)/nl$(NL).ipynb"
+	@cat "$(OUT)/summary.txt"
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs

@@ -67,7 +67,7 @@ def table(
 ) -> pd.DataFrame:          # nl x model, "mean ± std", between ** if best by more than noise
     "A table as in the paper, with bold only where it is earned."
     said = compare(rows, metric, k)
-    text = {i: f"{r['mean'] / unit:.{digits}f} ± {r['std'] / unit:.{digits}f}" for i, r in said.iterrows()}
+    text = {i: f"{r['mean'] / unit:.{digits}f}" + (f" ± {r['std'] / unit:.{digits}f}" if r["n"] > 1 else "") for i, r in said.iterrows()}
     cells = pd.Series({i: f"**{s}**" if said.loc[i, "best"] else s for i, s in text.items()}).unstack()
     return cells.rename_axis(index="labels", columns="").reindex(columns=models or cells.columns)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np, pandas as pd, torch
 from joblib import Parallel, delayed
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .augmentations import path_scale
 from .baselines import BASELINES, recent_transactions

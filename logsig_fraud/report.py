@@ -20,8 +20,8 @@ from .records import stamp
 METRICS = {
     "macro F1": ("macro_f1", None, 1, 3), "PR-AUC": ("pr_auc", None, 1, 3), "cross-entropy": ("cross_entropy", None, 1, 3), "calibration error": ("calibration_error", None, 1, 4),
     **{f"precision at {k:g} %": ("precision_at_k", k, 1, 3) for k in KS}, **{f"recall at {k:g} %": ("recall_at_k", k, 1, 3) for k in KS},
-    **{f"PR-AUC to recall {r:g}": ("partial_pr_auc", r, 1, 3) for r in RS}, **{f"cost at {k:g} %, thousands": ("expected_cost_at_k", k, 1000, 1) for k in KS},
-    **{f"cost at {k:g} % by saving, thousands": ("saving_cost_at_k", k, 1000, 1) for k in KS},
+    **{f"PR-AUC to recall {r:g}": ("partial_pr_auc", r, 1, 3) for r in RS}, **{f"cost at {k:g} % (thousands)": ("expected_cost_at_k", k, 1000, 1) for k in KS},
+    **{f"cost at {k:g} % by saving (thousands)": ("saving_cost_at_k", k, 1000, 1) for k in KS},
 }
 
 PUBLISHED = { # title -> our metric, K or r, unit, digits, the paper's metric
@@ -143,7 +143,7 @@ def standing(
 ) -> str:                   # one sentence; empty if the model was not run
     "One model's PR-AUC and cost, the paper's, and those of sorting by amount."
     if model not in set(rows.model): return ""
-    def said(name): return " and ".join(f"{t} {_cell(having(rows[rows.model == name], *METRICS[t][:2]).value, *METRICS[t][2:])}" for t in ("PR-AUC", "cost at 0.5 %, thousands"))
+    def said(name): return " and ".join(f"{t} {_cell(having(rows[rows.model == name], *METRICS[t][:2]).value, *METRICS[t][2:])}" for t in ("PR-AUC", "cost at 0.5 % (thousands)"))
     words, nl = [f"{spoken(model)} has {said(model)}"], int(rows.nl.iloc[0])
     paper = published()
     paper = paper[(paper.nl == nl) & (paper.model == model) & ~paper.table.isin(["lr_tuning", "scaling_effects"])]
@@ -166,7 +166,7 @@ def limits(
             who, "Missed frauds are counted in full and false alarms at 2 % of their amount; other prices may turn the order.", *([f"The paper's figures are left out: {reason}."] if reason else [])]
 
 # %% ../nbs/09_report.ipynb #1573c0f3
-LEADS = ("macro F1", "PR-AUC", "cross-entropy", "precision at 0.5 %", "cost at 0.5 %, thousands", "cost at 0.5 % by saving, thousands")
+LEADS = ("macro F1", "PR-AUC", "cross-entropy", "precision at 0.5 %", "cost at 0.5 % (thousands)", "cost at 0.5 % by saving (thousands)")
 
 def paragraph(
     rows: pd.DataFrame, # tidy rows of one data set, split, preset and budget
@@ -181,7 +181,7 @@ def three_lines(
     reason: str = "",   # from `not_comparable`
 ) -> str:               # three lines; fewer where models are missing
     "The lines that matter: ranking, money, and the paper's model."
-    return "\n".join(s for s in (winner(rows, "PR-AUC"), winner(rows, "cost at 0.5 %, thousands"), standing(rows, compared=not reason)) if s)
+    return "\n".join(s for s in (winner(rows, "PR-AUC"), winner(rows, "cost at 0.5 % (thousands)"), standing(rows, compared=not reason)) if s)
 
 # %% ../nbs/09_report.ipynb #af928d86
 def about(
