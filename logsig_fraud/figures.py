@@ -40,15 +40,15 @@ def density_picture(
 ) -> plt.Figure:
     "Posterior densities of four transactions, one per outcome."
     lines, ends, means = (_lines(curves, c) for c in ("density", "interval", "mean"))
-    fig, axes = sheet(2)
+    fig, axes = sheet(2, (4.4, 3.5))
     for ax, title, pair in zip(axes, ("Called fraud", "Called legitimate"), (("TP", "FP"), ("TN", "FN"))):
         for o in [o for o in pair if o in lines]:
             line, (low, high), at = lines[o], ends[o].y, means[o].iloc[0]
-            ax.plot(line.x, line.y, color=OUTCOMES[o], label=f"{o}: amount {at.x:,.0f}, mean {at.y:.2f},\n90 % in {low:.2f} to {high:.2f}")
+            ax.plot(line.x, line.y, color=OUTCOMES[o], label=f"{o}: amount {at.x:,.0f}, mean {at.y:.2f}, 90 % in {low:.2f} to {high:.2f}")
             ax.fill_between(line.x, line.y, where=line.x.between(low, high), color=OUTCOMES[o], alpha=.25, lw=0)
         ax.axvline(threshold, color="black", ls="--", lw=1)
         ax.set(title=title, xlabel="probability of fraud", xlim=(0, 1), ylim=(0, None))
-        if ax.lines[:-1]: ax.legend(loc="upper center", bbox_to_anchor=(.5, -.18), frameon=False, fontsize=9, ncols=2)
+        if ax.lines[:-1]: ax.legend(loc="upper center", bbox_to_anchor=(.5, -.18), frameon=False, fontsize=9)
     axes[0].set_ylabel("posterior density")
     return fig
 
