@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup signatory test results bench readme notebooks lab constraints clean
+.PHONY: help setup signatory test results bench wheels readme notebooks lab constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,13 +38,24 @@ test: setup ## run every notebook's tests and the checks of the house; closes wi
 results: setup ## run the results notebook for one label budget: make results NL=2595 ARGS="-p quick True"
 	@mkdir -p "$(OUT)"
 	@echo "==> running nbs/10_results.ipynb with nl = $(NL)"
-	@$(BIN)/papermill nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
+	@$(BIN)/papermill --log-output --no-progress-bar nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
 	@echo "==> $(OUT)/nl$(NL).ipynb"
+	@cat "$(OUT)/summary.txt"
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
 	@$(BIN)/papermill nbs/20_benchmarks.ipynb results/runs/benchmarks.ipynb $(ARGS)
 	@echo "==> results/runs/benchmarks.ipynb"
+
+# What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
+WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm papermill
+KAGGLE_PYTHON ?= 3.12
+
+wheels: setup ## the library and what it needs as wheels in kaggle/wheels, for a Kaggle kernel without internet
+	@mkdir -p kaggle/wheels && cp nbs/10_results.ipynb kaggle/wheels/
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir kaggle/wheels .
+	@$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(KAGGLE_PYTHON) --dest kaggle/wheels $(WHEELS)
+	@echo "==> kaggle/wheels: upload the folder as a dataset"
 
 readme: setup ## write README.md from nbs/index.ipynb
 	@$(BIN)/python .ci/check.py --write-readme

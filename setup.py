@@ -18,6 +18,7 @@ setup(
     license="Apache-2.0",
     keywords=cfg["keywords"],
     packages=find_packages(include=["logsig_fraud", "logsig_fraud.*"]),
+    package_data={"logsig_fraud": ["paper.csv"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=cfg["requirements"].split(),
     extras_require={"dev": cfg["dev_requirements"].split()},

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np, pandas as pd, torch
 from joblib import Parallel, delayed
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .augmentations import path_scale
 from .baselines import BASELINES, recent_transactions
@@ -90,15 +90,23 @@ class BayesianGAN:
     def __init__(self,
         config: Config,           # networks, loss, prior and sampler
         cards: tuple = (8, 2, 5), # categories of age, gender and risk level
-    ): self.config, self.cards = config, cards
+        checkpoint: str | Path | None = None, # file to write to on the way, and to go on from
+        progress: bool = False,   # a bar with losses and the time left
+        device: str | None = None, # where the tensors live; None: CUDA where there is one
+    ):
+        self.config, self.cards, self.checkpoint, self.progress = config, cards, checkpoint, progress
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def tensors(self, *arrays): # -> the same as tensors on the device
+        "Arrays, where the model computes."
+        return [torch.as_tensor(np.ascontiguousarray(a)).to(self.device) for a in arrays]
     def fit(self, x, cond, y, unlabelled=None, seed=0):
-        "Samples the posterior."
-        rows = [torch.as_tensor(np.ascontiguousarray(a)) for a in (*unlabelled, x, cond, np.asarray(y))]
-        self.posterior = sample_posterior(*rows, self.config, seed=seed, cards=self.cards, progress=False)
+        "Samples the posterior, or takes it from a checkpoint that is complete."
+        rows = self.tensors(*unlabelled, x, cond, np.asarray(y))
+        self.posterior = sample_posterior(*rows, self.config, seed=seed, cards=self.cards, progress=self.progress, checkpoint=self.checkpoint)
         return self
     def predict_samples(self, x, cond): # -> (samples, rows)
         "Probability of fraud by each posterior sample."
-        return np.asarray(self.posterior.predict_proba(torch.as_tensor(x), torch.as_tensor(cond)), float)
+        return self.posterior.predict_proba(*self.tensors(x, cond)).double().cpu().numpy()
     def predict_proba(self, x, cond): # -> (rows,)
         "The posterior mean."
         return self.predict_samples(x, cond).mean(0)
@@ -110,10 +118,11 @@ def make_model(
     name: str,                # one of `MODELS`
     config: Config,           # read by the Bayesian GAN; baselines have settings of their own
     cards: tuple = (8, 2, 5), # how many values each condition may have
+    **options,                # of `BayesianGAN`: checkpoint, progress, device
 ):
     "A model that is not yet fitted."
     if name not in MODELS: raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, MODELS))}")
-    model = BayesianGAN(config) if name == "SBGAN" else BASELINES[name]()
+    model = BayesianGAN(config, **options) if name == "SBGAN" else BASELINES[name]()
     model.cards = cards
     return model
 
@@ -132,9 +141,10 @@ def fit_model(
     task: Task,
     name: str,     # one of `MODELS`
     seed: int = 0, # of the model's own draws
+    **options,     # of `BayesianGAN`: checkpoint, progress, device
 ):                 # the fitted model and its view of all rows
     "Fits a model on the labelled rows, with the others of the training set as unlabelled ones."
-    model = make_model(name, task.config, task.cards)
+    model = make_model(name, task.config, task.cards, **options)
     x, rows, rest = view(task, model), task.labelled, task.unlabelled
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
     return model.fit(x[rows], task.cond[rows], task.samples.y[rows], unlabelled, seed), x
@@ -160,10 +170,11 @@ def run_cell(
     task: Task,
     name: str,       # one of `MODELS`
     seed: int = 0,   # of the model's own draws
+    **options,       # of `BayesianGAN`: checkpoint, progress, device
 ) -> tuple:          # tidy metrics, seconds
     "Fits a model and judges it on the test rows."
     start = time.perf_counter()
-    model, x = fit_model(task, name, seed)
+    model, x = fit_model(task, name, seed, **options)
     ask = getattr(model, "predict_samples", model.predict_proba)
     p = ask(x[task.test], task.cond[task.test])
     seconds = time.perf_counter() - start
@@ -180,6 +191,7 @@ def run(
     source: str | Samples = "auto", # see `load_transactions`; or samples
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
     split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"
+    **options,                      # of `BayesianGAN`: checkpoint, progress, device
 ) -> pd.DataFrame:                  # tidy rows, columns as in `COLUMNS`, of the cells that were run
     "Fits and judges models; one cell of the grid after the other."
     config = preset(config) if isinstance(config, str) else config
@@ -191,7 +203,7 @@ def run(
     for name in names:
         key = cell_key(samples, split, name, config, nl, seed)
         if tuple(key.values()) in done: continue
-        metrics, seconds = run_cell(make_task(samples, nl, seed, config, how, int(number)), name, seed)
+        metrics, seconds = run_cell(make_task(samples, nl, seed, config, how, int(number)), name, seed, **options)
         rows = metrics.assign(**key, seconds=seconds, **dict(zip(("commit", "versions"), stamp())))[COLUMNS]
         if results: append_results(results, rows)
         out.append(rows)

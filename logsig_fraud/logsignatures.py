@@ -17,7 +17,7 @@ import numpy as np
 import pysiglib, pysiglib.torch_api, torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from . import __version__
 from .algebra import coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature
