@@ -4,15 +4,19 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'PUBLISHED', 'PAPER_MODELS', 'LEADS', 'having', 'metric_table', 'side_by_side', 'budget_table',
-           'not_comparable', 'spoken', 'winner', 'standing', 'limits', 'paragraph', 'three_lines', 'about']
+           'reproduced', 'not_comparable', 'spoken', 'winner', 'standing', 'limits', 'paragraph', 'three_lines',
+           'about', 'save_table']
 
 # %% ../nbs/09_report.ipynb #c28bd278
+import re
+from pathlib import Path
+
 import numpy as np, pandas as pd
 
 from . import __version__
 from .baselines import PAPER
 from .comparison import LOWER, against_paper, compare, published, table
-from .core import Provenance
+from .core import Provenance, replacing
 from .metrics import KS, RS
 from .records import stamp
 
@@ -96,6 +100,15 @@ def budget_table(
     return pd.concat(out).reindex(columns=PAPER_MODELS).fillna("").rename_axis(index=["", ""], columns="")
 
 # %% ../nbs/09_report.ipynb #01bc697d
+def reproduced(
+    rows: pd.DataFrame, # tidy rows of one data set, split and preset
+) -> pd.DataFrame:      # model: published figures compared, shares within one and two standard deviations, median distance
+    "How many published figures come out again, model by model."
+    off = [against_paper(here, published(), metric, k, named, unit).off for metric, k, unit, _, named in PUBLISHED.values() if len(here := having(rows, metric, k))]
+    off = pd.concat(off).abs().replace(np.inf, np.nan).dropna() if off else pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["nl", "model"]))
+    return off.groupby("model").agg(figures="size", within_1_sd=lambda s: (s <= 1).mean(), within_2_sd=lambda s: (s <= 2).mean(), median_sd="median")
+
+# %% ../nbs/09_report.ipynb #6792982d
 def not_comparable(
     provenance: Provenance, # of the data
     split: str,             # "random", "customer" or "time"
@@ -109,14 +122,14 @@ def not_comparable(
     if nl not in set(published().nl): return f"the paper has no figures for {nl:,} labels; it has them for {', '.join(f'{n:,}' for n in sorted(published().nl.unique()))}"
     return ""
 
-# %% ../nbs/09_report.ipynb #6792982d
+# %% ../nbs/09_report.ipynb #9bf12d3e
 def spoken(
     model: str, # name of a model
 ) -> str:
     "How a model is called in a sentence."
     return {"amount": "sorting by amount", "random": "a random order", "oracle": "the oracle", "SBGAN": "the Bayesian GAN"}.get(model, model)
 
-# %% ../nbs/09_report.ipynb #75fa13b3
+# %% ../nbs/09_report.ipynb #eed5c1ef
 def winner(
     rows: pd.DataFrame,     # tidy rows of one data set, split, preset and budget
     title: str,             # one of `METRICS`
@@ -135,7 +148,7 @@ def winner(
     low, high = (lead.low, lead.high) if metric not in LOWER else (-lead.high, -lead.low)
     return f"{says} (90 % interval {show(low)} to {show(high)}), " + ("more than noise." if lead.best else "within noise of at least one other model.")
 
-# %% ../nbs/09_report.ipynb #eed5c1ef
+# %% ../nbs/09_report.ipynb #c24f97e8
 def standing(
     rows: pd.DataFrame,     # tidy rows of one data set, split, preset and budget
     model: str = "SBGAN",   # whose
@@ -153,7 +166,7 @@ def standing(
     words = [words[0][0].upper() + words[0][1:], *words[1:]]
     return "; ".join(words + ([f"sorting by amount, which needs no model, has {said('amount')}"] if "amount" in set(rows.model) else [])) + "."
 
-# %% ../nbs/09_report.ipynb #6434d6a2
+# %% ../nbs/09_report.ipynb #38252364
 def limits(
     rows: pd.DataFrame, # tidy rows of one data set, split, preset and budget
     reason: str = "",   # from `not_comparable`
@@ -165,7 +178,7 @@ def limits(
     return [f"The intervals come from {n} draws of labels on one and the same test set; another draw of test customers is not in them." if n > 1 else "With one draw of labels there is no telling how much of a difference is noise.",
             who, "Missed frauds are counted in full and false alarms at 2 % of their amount; other prices may turn the order.", *([f"The paper's figures are left out: {reason}."] if reason else [])]
 
-# %% ../nbs/09_report.ipynb #1573c0f3
+# %% ../nbs/09_report.ipynb #007be8dc
 LEADS = ("macro F1", "PR-AUC", "cross-entropy", "precision at 0.5 %", "cost at 0.5 % (thousands)", "cost at 0.5 % by saving (thousands)")
 
 def paragraph(
@@ -175,7 +188,7 @@ def paragraph(
     "Who wins what, whether that is more than noise, and what the run does not show."
     return " ".join(s for s in (*(winner(rows, t) for t in LEADS), standing(rows, compared=not reason), *limits(rows, reason)) if s)
 
-# %% ../nbs/09_report.ipynb #38252364
+# %% ../nbs/09_report.ipynb #af928d86
 def three_lines(
     rows: pd.DataFrame, # tidy rows of one data set, split, preset and budget
     reason: str = "",   # from `not_comparable`
@@ -183,7 +196,7 @@ def three_lines(
     "The lines that matter: ranking, money, and the paper's model."
     return "\n".join(s for s in (winner(rows, "PR-AUC"), winner(rows, "cost at 0.5 % (thousands)"), standing(rows, compared=not reason)) if s)
 
-# %% ../nbs/09_report.ipynb #af928d86
+# %% ../nbs/09_report.ipynb #b50bffb2
 def about(
     provenance: Provenance, # of the data
     seconds: float | None = None, # so far; None: not known yet
@@ -193,3 +206,26 @@ def about(
     commit, versions = stamp()
     took = "still running" if seconds is None else f"{seconds:.0f}"
     return pd.Series({"data": str(provenance), **more, "commit": commit or "not a git checkout", "versions": f"{versions} logsig_fraud{__version__}", "seconds": took}, name="")
+
+# %% ../nbs/09_report.ipynb #899f5f7c
+def _markdown(frame):
+    rows = [list(map(str, frame.columns)), ["---"] * frame.shape[1], *frame.astype(str).to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+def _latex(cell): return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", re.sub(r"([%_&#])", r"\\\1", str(cell))).replace("±", r"$\pm$")
+
+# %% ../nbs/09_report.ipynb #f82b163f
+def save_table(
+    frame: pd.DataFrame, # any table
+    folder: str | Path,  # where to
+    name: str,           # of the files, without ending
+) -> list:               # the three files
+    "Writes a table as CSV, Markdown and LaTeX."
+    flat = frame.reset_index() if frame.index.nlevels > 1 or frame.index.dtype.kind not in "iu" or frame.index.name else frame
+    flat = flat.set_axis([", ".join(str(p) for p in c if str(p)) if isinstance(c, tuple) else str(c) for c in flat.columns], axis=1).fillna("")
+    tex = flat.map(_latex).set_axis([_latex(c) for c in flat.columns], axis=1).to_latex(index=False)
+    texts, out = {"csv": flat.to_csv(index=False), "md": _markdown(flat), "tex": tex}, []
+    for ending, text in texts.items():
+        out.append(Path(folder) / f"{name}.{ending}")
+        with replacing(out[-1]) as temporary: temporary.write_text(text, encoding="utf-8")
+    return out
