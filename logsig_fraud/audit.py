@@ -32,13 +32,13 @@ def cloud_distance(
     "Sliced Wasserstein distance of two clouds."
     return float(ot.sliced_wasserstein_distance(np.asarray(a, float), np.asarray(b, float), n_projections=n, seed=seed))
 
-# %% ../nbs/11_audit.ipynb #32e2cc86
+# %% ../nbs/11_audit.ipynb #2d71c4f1
 def _scaled(real, *others):
     width = real.std(0)
     width[width < 1e-12] = 1
     return [(o - real.mean(0)) / width for o in (real, *others)]
 
-# %% ../nbs/11_audit.ipynb #2d71c4f1
+# %% ../nbs/11_audit.ipynb #dc516d52
 def condition_distances(
     real,              # (rows, columns) training rows
     cond,              # (rows, conditions) theirs
@@ -58,7 +58,7 @@ def condition_distances(
     frame = pd.DataFrame.from_dict(out, orient="index", columns=["rows", "floor", "generated"])
     return frame.assign(ratio=frame.generated / frame.floor)
 
-# %% ../nbs/11_audit.ipynb #199ff563
+# %% ../nbs/11_audit.ipynb #05a3abf5
 def nearest(
     rows,  # (n, columns)
     among, # (m, columns)
@@ -66,7 +66,7 @@ def nearest(
     "Distance of each row to its nearest neighbour."
     return NearestNeighbors(n_neighbors=1).fit(among).kneighbors(rows)[0][:, 0]
 
-# %% ../nbs/11_audit.ipynb #05a3abf5
+# %% ../nbs/11_audit.ipynb #b8f50600
 def memorisation(
     real, # (rows, columns) training rows
     held, # (n, columns) real rows that were not trained on
@@ -77,7 +77,7 @@ def memorisation(
     out = {"held out": nearest(held, real), "generated": nearest(fake, real)}
     return {**out, "copies": float((out["generated"] < np.quantile(out["held out"], .05)).mean())}
 
-# %% ../nbs/11_audit.ipynb #8e02c93a
+# %% ../nbs/11_audit.ipynb #759549c8
 def audit_points(
     real,      # (rows, columns) training rows
     cond,      # (rows, conditions) theirs
@@ -93,7 +93,7 @@ def audit_points(
     return pd.concat([*(points("distance", i, [r.floor], [r.generated]) for i, r in by.iterrows()), *(points("neighbour", n, q, np.quantile(memory[n], q)) for n in ("held out", "generated")),
                       points("copies", "generated", [.05], [memory["copies"]]), *(points("plane", n, *flat.transform(r[some]).T) for n, r in (("held out", b), ("generated", c)))], ignore_index=True)
 
-# %% ../nbs/11_audit.ipynb #759549c8
+# %% ../nbs/11_audit.ipynb #730bcbbe
 def audit_picture(
     found: pd.DataFrame, # from `audit_points`
 ) -> plt.Figure:
@@ -103,13 +103,14 @@ def audit_picture(
     left.scatter(by.x, by.y, s=14, color=COLOURS[0]); left.plot([0, top], [0, top], color="0.7", ls="--", lw=1)
     left.set(title="Distance to held-out rows,\none dot per condition", xlabel="of real rows (floor)", ylabel="of generated rows")
     for (name, g), colour in zip(found[found.curve == "neighbour"].groupby("line", sort=False), COLOURS): middle.plot(g.y, g.x, color=colour, label=name)
-    middle.set(title="Nearest training row", xlabel="distance, standard deviations", ylabel="share of rows nearer", xscale="symlog")
+    middle.set(title="Nearest training row", xlabel="distance, standard deviations", ylabel="share of rows nearer", xlim=(0, found[(found.curve == "neighbour") & (found.x <= .95)].y.max()))
     for (name, g), colour in zip(found[found.curve == "plane"].groupby("line", sort=False), COLOURS): right.scatter(g.x, g.y, s=5, alpha=.5, color=colour, label=name)
-    right.set(title="Two principal components", xlabel="first", ylabel="second", xscale="symlog", yscale="symlog")
+    plane = found[found.curve == "plane"][["x", "y"]].quantile([.02, .98])
+    right.set(title="Two principal components", xlabel="first", ylabel="second", xlim=plane.x, ylim=plane.y)
     fig.legend(*right.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9)
     return fig
 
-# %% ../nbs/11_audit.ipynb #a703da58
+# %% ../nbs/11_audit.ipynb #94bd8347
 def audit_words(
     found: pd.DataFrame, # from `audit_points`
 ) -> str:
@@ -120,7 +121,7 @@ def audit_words(
     return (f"Generated rows are {ratio.get('all', np.nan):.1f} times as far from held-out rows as real ones are, and up to {worst:.1f} times within a condition (1 would be perfect). "
             f"{copies:.0%} of them are nearer to a training row than 95 % of held-out rows are (5 % would be honest, more is copying, less is distance).")
 
-# %% ../nbs/11_audit.ipynb #ae0e53f2
+# %% ../nbs/11_audit.ipynb #bf46ea4f
 def audit(
     source: str | Samples = "auto", # see `load_transactions`; or samples
     config: Config | str = "authors", # or the name of a preset
@@ -141,7 +142,7 @@ def audit(
         with replacing(results) as temporary: out.to_csv(temporary, index=False, float_format="%.5g")
     return out
 
-# %% ../nbs/11_audit.ipynb #594502a4
+# %% ../nbs/11_audit.ipynb #fbb3c4cc
 def main(args=None):
     "Audits a generator: python -m logsig_fraud.audit --help"
     parser = argparse.ArgumentParser(prog="python -m logsig_fraud.audit", description="Fits a Bayesian GAN, audits its generator, and writes what it found.")

@@ -68,7 +68,7 @@ def run_ablation(
     "Runs the variants that the file does not have."
     return run_grid(cells([nl], range(seeds), ["SBGAN"], list(variants(schedule, names).values())), results, source, jobs)
 
-# %% ../nbs/11_studies.ipynb #ba566e68
+# %% ../nbs/11_studies.ipynb #740d0a94
 def as_variants(
     rows: pd.DataFrame,     # from `run_ablation`
     schedule: dict = SHORT, # of all variants
@@ -77,7 +77,7 @@ def as_variants(
     names = {preset_name(config): name for name, config in variants(schedule).items()}
     return rows[rows.preset.isin(names)].assign(model=lambda r: r.preset.map(names), preset="ablation")
 
-# %% ../nbs/11_studies.ipynb #8a942450
+# %% ../nbs/11_studies.ipynb #4f3dd2d5
 def price(
     rows: pd.DataFrame,     # from `as_variants`
     metric: str,            # name of the metric
@@ -92,7 +92,7 @@ def price(
         out[name] = dict(mean=values[name].mean(), std=values[name].std(), n=values[name].count(), gain=gain, low=gain - half, high=gain + half)
     return pd.DataFrame(out).T.astype({"n": int})
 
-# %% ../nbs/11_studies.ipynb #df5e2254
+# %% ../nbs/11_studies.ipynb #e6a53b3d
 def price_words(
     prices: pd.DataFrame, # from `price`
     title: str,           # what was measured
@@ -103,11 +103,11 @@ def price_words(
     rest = prices[prices.gain.notna()]
     return f"{title}: better by more than noise: {said(rest[rest.low > 0])}; worse: {said(rest[rest.high < 0])}; within noise: {((rest.low <= 0) & (rest.high >= 0)).sum()} of {len(rest)}."
 
-# %% ../nbs/11_studies.ipynb #37063560
+# %% ../nbs/11_studies.ipynb #5664c4fd
 ARMS = ("amount over its maximum", "columns standardised", "amount in euro", "training scaled, test not")
 SCALED = ("NB", "LReg", "LReg-SSL", "KNN", "SVM", "RF") # the paper's models in this study
 
-# %% ../nbs/11_studies.ipynb #5664c4fd
+# %% ../nbs/11_studies.ipynb #91b144a3
 def scaled_views(
     task: Task, # with `path_scale="max"` and `scaling="none"`
     arm: str,   # one of `ARMS`
@@ -121,13 +121,13 @@ def scaled_views(
     raw = prefix_logsignatures(task.samples, task.config, np.array([task.scale[0], 1.]))
     return (raw, raw) if arm == "amount in euro" else (task.x, raw)
 
-# %% ../nbs/11_studies.ipynb #c44ce4c4
+# %% ../nbs/11_studies.ipynb #12c1e970
 def _stamped(metrics, key, seconds, results):
     rows = metrics.assign(**key, seconds=seconds, **dict(zip(("commit", "versions"), stamp())))[COLUMNS]
     append_results(results, rows)
     return rows
 
-# %% ../nbs/11_studies.ipynb #3d98aaba
+# %% ../nbs/11_studies.ipynb #7cbb3865
 def run_scaling(
     results: str,                  # file to add rows to
     source: str | Samples = "auto", # see `load_transactions`; or samples
@@ -147,10 +147,10 @@ def run_scaling(
         _stamped(evaluate(samples.y[test], model.predict_proba(ask[test], task.cond[test]), samples.amount[test]), key, np.nan, results)
     return read_results(results)
 
-# %% ../nbs/11_studies.ipynb #12c1e970
+# %% ../nbs/11_studies.ipynb #c6623928
 def _given(source): return make_samples(load_transactions(source)) if isinstance(source, str) else source
 
-# %% ../nbs/11_studies.ipynb #7cbb3865
+# %% ../nbs/11_studies.ipynb #a48c66e9
 def scaling_table(
     rows: pd.DataFrame, # from `run_scaling`
     metric: str,        # "macro_f1", "cross_entropy" or "pr_auc"
@@ -165,7 +165,7 @@ def scaling_table(
         for arm in ARMS: out[nl, f"ours, {arm}"] = {m: f"{ours[i]:.3f}" if (i := (nl, f"scaling study, {arm}", m)) in ours.index else "not run yet" for m in SCALED}
     return pd.DataFrame(out).T.rename_axis(index=["labels", ""])
 
-# %% ../nbs/11_studies.ipynb #63bf6b2a
+# %% ../nbs/11_studies.ipynb #d0830be3
 RATES = (1e-4, 1e-3, 5e-3)
 
 def validation_rows(
@@ -177,7 +177,7 @@ def validation_rows(
     learn, judge = train_test_split(train, test_size=.1, stratify=samples.y[train], random_state=seed)
     return np.sort(learn), np.sort(judge)
 
-# %% ../nbs/11_studies.ipynb #2f70e6bb
+# %% ../nbs/11_studies.ipynb #a8e1eee1
 def run_rates(
     results: str,                  # file to add rows to
     source: str | Samples = "auto", # see `load_transactions`; or samples
@@ -196,7 +196,7 @@ def run_rates(
         _stamped(metrics, key, seconds, results)
     return read_results(results)
 
-# %% ../nbs/11_studies.ipynb #d0830be3
+# %% ../nbs/11_studies.ipynb #e3ff9ee0
 def rates_table(
     rows: pd.DataFrame, # from `run_rates`
     nls: tuple = (2595, 5190, 25946), # budgets
@@ -214,7 +214,7 @@ def rates_table(
                     (title, "ours, on validation"): f"{ours.mean():.{digits}f} ± {ours.std():.{digits}f}" if len(ours) else "not run yet"})
     return pd.DataFrame(out).T.rename_axis(index=["learning rate", "labels"])
 
-# %% ../nbs/11_studies.ipynb #e3ff9ee0
+# %% ../nbs/11_studies.ipynb #f779fab3
 def main(args=None):
     "Runs a study: python -m logsig_fraud.studies --help"
     parser = argparse.ArgumentParser(prog="python -m logsig_fraud.studies", description="Runs what a study's results file does not have.")
