@@ -226,7 +226,8 @@ def about(
 
 # %% ../nbs/09_report.ipynb #5276a949
 def _flat(frame): # index into columns, names of columns as text
-    frame = frame.reset_index() if frame.index.nlevels > 1 or frame.index.dtype.kind not in "iu" or frame.index.name else frame
+    names = [n or "" for n in frame.index.names]
+    if len(names) > 1 or names[0] or frame.index.dtype.kind not in "iu": frame = frame.reset_index(names=names, allow_duplicates=True)
     return frame.set_axis([", ".join(str(p) for p in c if str(p)) if isinstance(c, tuple) else str(c) for c in frame.columns], axis=1).fillna("")
 
 def _latex(cell): return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", re.sub(r"([%_&#])", r"\\\1", str(cell))).replace("±", r"$\pm$")
