@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup signatory test results bench wheels readme notebooks lab constraints clean
+.PHONY: help setup signatory test results tables bench wheels readme notebooks lab constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,13 +42,17 @@ results: setup ## run the results notebook for one label budget: make results NL
 	@echo "==> $(OUT)/nl$(NL).ipynb"
 	@cat "$(OUT)/summary.txt"
 
+tables: setup ## write all tables and figures from the committed rows: results/tables, and the outputs of nbs/11_tables.ipynb
+	@$(BIN)/papermill --cwd nbs nbs/11_tables.ipynb nbs/11_tables.ipynb && $(BIN)/nbdev_clean --fname nbs/11_tables.ipynb
+	@echo "==> results/tables"
+
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
 	@$(BIN)/papermill nbs/20_benchmarks.ipynb results/runs/benchmarks.ipynb $(ARGS)
 	@echo "==> results/runs/benchmarks.ipynb"
 
 # What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
-WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm papermill
+WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm pot papermill
 KAGGLE_PYTHON ?= 3.12
 
 wheels: setup ## the library and what it needs as wheels in kaggle/wheels, for a Kaggle kernel without internet

@@ -60,10 +60,16 @@ def check_export(): return (diff := copied(["nbdev_export"])) and f"run `make no
 def check_clean(): return (diff := copied(["nbdev_clean"])) and f"run `make notebooks`: {diff} would change"
 
 
+def spoken(cell):
+    "A cell with `#| echo: false` as what it prints: its Markdown alone."
+    if "echo" not in directives(cell): return cell
+    return nbformat.v4.new_markdown_cell("\n".join(o.data["text/markdown"] for o in cell.outputs if "text/markdown" in o.get("data", {})))
+
+
 def readme():
     "index.ipynb as Markdown, without its hidden cells."
     nb = nbformat.read(ROOT / "nbs" / "index.ipynb", 4)
-    nb.cells = [c for c in nb.cells if "hide" not in directives(c)]
+    nb.cells = [spoken(c) for c in nb.cells if "hide" not in directives(c)]
     nb.metadata.language_info = {"name": "python"}
     body, _ = MarkdownExporter().from_notebook_node(nb)
     return re.sub(r"\]\(images/", "](nbs/images/", body).strip() + "\n"
