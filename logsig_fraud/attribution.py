@@ -100,7 +100,7 @@ def spread(
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return pd.DataFrame(dict(contribution=values.mean(0), low=low, high=high), index)
 
-# %% ../nbs/13_attribution.ipynb #d62e69c1
+# %% ../nbs/13_attribution.ipynb #6c1f45d5
 @patch
 def of(self: Explanation,
     row,                    # its label
@@ -113,7 +113,7 @@ def of(self: Explanation,
     frame = spread(values, names, self.level)
     return frame.iloc[np.argsort(-frame.contribution.abs().to_numpy(), kind="stable")]
 
-# %% ../nbs/13_attribution.ipynb #6c1f45d5
+# %% ../nbs/13_attribution.ipynb #157f0e20
 def explain_row(
     gradient: np.ndarray, # (samples, columns + sum(cards)) averaged on the way to the row
     x: np.ndarray,        # (length, columns) features after each transaction of the history
@@ -131,7 +131,7 @@ def explain_row(
     steps[-1] += part[:, words:x.shape[1]].sum(1) + conditions[:, len(cards) - own:].sum(1)
     return np.concatenate([part[:, :x.shape[1]], conditions], 1), steps.T
 
-# %% ../nbs/13_attribution.ipynb #157f0e20
+# %% ../nbs/13_attribution.ipynb #81610c61
 def explain_rows(
     posterior: Posterior,
     features: FeatureMap,
@@ -156,7 +156,7 @@ def explain_rows(
     with torch.no_grad(): logit, zero = sample_logits(posterior, x[at], hot[at]), sample_logits(posterior, b[None, :width], b[None, width:])[:, 0]
     return Explanation(mine.index[at], (*features.names, *(features.codes or ["none"])), name_groups(features), np.stack(parts, 1), zero.numpy(), logit.numpy(), events, c.amount, level)
 
-# %% ../nbs/13_attribution.ipynb #e6fb1e28
+# %% ../nbs/13_attribution.ipynb #41284576
 def plot_explanation(
     why: Explanation,
     row,               # its label

@@ -19,7 +19,7 @@ def markdown_table(
     lines = [list(map(str, frame.columns)), ["---"] * frame.shape[1], *([said(v) for v in row] for row in frame.itertuples(index=False))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-# %% ../nbs/13_card.ipynb #9a2bfc00
+# %% ../nbs/13_card.ipynb #4e08e728
 METRICS = {"area under precision and recall": (pr_auc, {}), "precision in the top 1 %": (precision_at_k, dict(k=1)), "recall in the top 1 %": (recall_at_k, dict(k=1)),
            "cross-entropy (nats)": (cross_entropy, {}), "Brier score": (brier, {})}
 
@@ -36,7 +36,7 @@ def metric_lines(
         rows.append((name, float(metric(y, p, **options)), *map(float, np.nanquantile(draws, [.05, .95]))))
     return pd.DataFrame(rows, columns=["metric", "value", "low", "high"])
 
-# %% ../nbs/13_card.ipynb #23757873
+# %% ../nbs/13_card.ipynb #91ac99cf
 EDGES = (.01, .05, .2, .5)
 
 def calibration_lines(
@@ -49,7 +49,7 @@ def calibration_lines(
     lines = pd.DataFrame(dict(y=np.asarray(y), p=np.asarray(p, float))).groupby(place).agg(rows=("y", "size"), predicted=("p", "mean"), observed=("y", "mean")).reset_index(names="bin")
     return lines.assign(bin=[f"{edges[i]:.0%} to {edges[i + 1]:.0%}" for i in lines.bin])
 
-# %% ../nbs/13_card.ipynb #e4a8a98b
+# %% ../nbs/13_card.ipynb #4663fb74
 def group_lines(
     y,              # (rows,) labels, 1 for fraud
     p,              # (rows,) probability of fraud
@@ -66,7 +66,7 @@ def group_lines(
     lines = frame.groupby("group")[["y", "p", "stopped"]].apply(line).reset_index()
     return lines.astype({"rows": int, "frauds": int})
 
-# %% ../nbs/13_card.ipynb #01a63edc
+# %% ../nbs/13_card.ipynb #87d17379
 LIMITS = """- A probability rests on the history that the table shows. Rows with fewer than {least} transactions are marked as based on little.
 - {labelled:,} labels, {frauds:,} of them fraud, taught it what fraud is. Kinds of fraud without a label among them may be missed.
 - A value of a category that training did not have is treated as unknown: the interval grows, the mean may be off.
@@ -74,7 +74,7 @@ LIMITS = """- A probability rests on the history that the table shows. Rows with
 - Groups with few frauds say little; a difference between groups is a question to be asked, not an answer.
 - It is made to rank transactions for people to look at. It gives no reason to deny anybody anything on its own."""
 
-# %% ../nbs/13_card.ipynb #87d17379
+# %% ../nbs/13_card.ipynb #538efa38
 def write_card(
     facts: list,           # (name, value) pairs about data and training
     limits: dict,          # `least`, `labelled` and `frauds`, the gaps in `LIMITS`

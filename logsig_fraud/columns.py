@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['BANKSIM', 'PAYMENTS', 'Columns', 'simulate_payments', 'check_table', 'read_number', 'read_time', 'Histories',
-           'make_histories', 'align_labels', 'as_text', 'fit_codes', 'read_codes']
+           'make_histories', 'align_labels', 'text_of', 'as_text', 'fit_codes', 'read_codes']
 
 # %% ../nbs/13_columns.ipynb #2ed82e78
 from dataclasses import dataclass
@@ -23,13 +23,14 @@ class Columns:
     numeric: tuple = ()        # further numbers, each a channel of the path
     static: tuple = ()         # categories of the customer, such as age and gender
     category: tuple = ()       # categories of the transaction, such as the kind of merchant
-    id: str | None = None      # name of the transaction, if it has one; used to recognise one that comes twice
+    id: str | None = None      # name of the transaction, if it has one; only a stream needs it, to recognise one that comes twice
 
     def __post_init__(self):
         for k in ("numeric", "static", "category"):
             v = getattr(self, k)
             object.__setattr__(self, k, (v,) if isinstance(v, str) else tuple(v))
-        twice = [c for c in self.names if self.names.count(c) > 1]
+        names = [*self.names, self.id]
+        twice = [c for c in names if names.count(c) > 1]
         if twice: raise ValueError(f"column {twice[0]!r} is named twice in the column map: give each column one meaning")
         if "gap" in self.channels[1:]: raise ValueError("a channel cannot be called 'gap', the name of the time since the last transaction: rename the column")
 
@@ -38,12 +39,12 @@ class Columns:
     @property
     def conditions(self): return (*self.static, *self.category)
     @property
-    def names(self): return [self.customer, self.time, self.amount, *self.numeric, *self.static, *self.category, *([self.id] if self.id else [])]
+    def names(self): return [self.customer, self.time, self.amount, *self.numeric, *self.static, *self.category]
 
-# %% ../nbs/13_columns.ipynb #eb9bf024
+# %% ../nbs/13_columns.ipynb #51c7897e
 BANKSIM = Columns("customer", "step", "amount", static=("age", "gender"), category=("category",)) # one map among others
 
-# %% ../nbs/13_columns.ipynb #29c89c75
+# %% ../nbs/13_columns.ipynb #9997750e
 def simulate_payments(
     n_customers: int = 120, # each with 2 to 60 payments
     seed: int = 0,
@@ -61,10 +62,10 @@ def simulate_payments(
     shuffled = rng.permutation(n)
     return frame.iloc[shuffled], pd.Series(fraud.astype(int), frame.index, name="fraud").iloc[shuffled]
 
-# %% ../nbs/13_columns.ipynb #9997750e
+# %% ../nbs/13_columns.ipynb #4747d3a7
 PAYMENTS = Columns("card", "paid_at", "yen", numeric=("km",), static=("segment",), category=("device",)) # the map of `simulate_payments`
 
-# %% ../nbs/13_columns.ipynb #994e9324
+# %% ../nbs/13_columns.ipynb #13af1ae7
 def check_table(
     frame: pd.DataFrame, # transactions, one in a row
     columns: Columns,
@@ -76,13 +77,13 @@ def check_table(
     twice = [c for c in columns.names if frame.columns.tolist().count(c) > 1]
     if twice: raise DataError(f"column {twice[0]!r} stands in the table twice: drop one")
 
-# %% ../nbs/13_columns.ipynb #c079c8b7
+# %% ../nbs/13_columns.ipynb #d7dd82be
 def _said(value): return repr(value) if isinstance(value, str) else str(value) # without numpy's type names
 
 def _refuse(bad, frame, name, what):
     if bad.any(): raise DataError(f"row {_said(frame.index[bad.argmax()])}: {name} is {_said(frame[name].iloc[bad.argmax()])}: {what} (so are {bad.sum():,} of {len(bad):,} rows)")
 
-# %% ../nbs/13_columns.ipynb #d7dd82be
+# %% ../nbs/13_columns.ipynb #5a423dea
 def read_number(
     frame: pd.DataFrame, # transactions
     name: str,           # a numeric column
@@ -93,7 +94,7 @@ def read_number(
     _refuse(~np.isfinite(value), frame, name, "give a finite number, or drop the row")
     return value
 
-# %% ../nbs/13_columns.ipynb #dac10786
+# %% ../nbs/13_columns.ipynb #be88e1c1
 def read_time(
     frame: pd.DataFrame, # transactions
     name: str,           # the column of times
@@ -106,7 +107,7 @@ def read_time(
     if column.dt.tz is not None: column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     return column.to_numpy("datetime64[us]").astype("int64") / 86_400e6, "timestamp"
 
-# %% ../nbs/13_columns.ipynb #13152e95
+# %% ../nbs/13_columns.ipynb #e4723c91
 @dataclass(frozen=True, eq=False)
 class Histories:
     "Every transaction of every customer in order, and where each row of the table stands in it."
@@ -122,7 +123,7 @@ class Histories:
     def length(self): return self.event - self.offsets[self.customer] + 1 # (rows,): transactions up to the row's own
     def __len__(self): return len(self.event)
 
-# %% ../nbs/13_columns.ipynb #e4723c91
+# %% ../nbs/13_columns.ipynb #02a75b0a
 def make_histories(
     frame: pd.DataFrame, # transactions in any order
     columns: Columns,
@@ -139,7 +140,7 @@ def make_histories(
     values = np.column_stack([gap, *(read_number(frame, c)[order] for c in columns.channels[1:])])
     return Histories(values, offsets, np.argsort(order), customer, np.asarray(names), columns.channels, kind)
 
-# %% ../nbs/13_columns.ipynb #a69e3b84
+# %% ../nbs/13_columns.ipynb #1aea4d66
 def align_labels(
     labels,          # series of 0, 1 and missing values, or an array with one for each row
     index: pd.Index, # of the transactions
@@ -158,24 +159,30 @@ def align_labels(
     value = _as_labels(labels)
     return (value if labels.index.equals(index) else value.reindex(index)).to_numpy()
 
-# %% ../nbs/13_columns.ipynb #1aea4d66
+# %% ../nbs/13_columns.ipynb #5db4e756
 def _as_labels(labels):
     value = labels.astype(object).map(lambda v: {0: 0., 1: 1.}.get(v), na_action="ignore")
     wrong = labels.notna() & value.isna()
     if wrong.any(): raise DataError(f"the label of {_said(labels[wrong].index[0])} is {_said(labels[wrong].iloc[0])}: give 1 for fraud, 0 for legitimate, or a missing value")
     return pd.Series(value.to_numpy(float, na_value=np.nan), labels.index)
 
-# %% ../nbs/13_columns.ipynb #f4cc4356
-def as_text(
-    column: pd.Series, # categories of any type
-) -> pd.Series:        # the same index; text, or None where missing
-    "Categories as text."
-    if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 == 0).all(): column = column.astype("Int64")
-    values = column.cat.categories.to_series() if isinstance(column.dtype, pd.CategoricalDtype) else column.dropna().drop_duplicates()
-    names = dict(zip(values, as_text(values) if values.dtype != column.dtype else values.astype(str)))
-    return column.astype(object).map(names).astype(object).where(column.notna(), None)
+# %% ../nbs/13_columns.ipynb #c9222044
+def text_of(
+    value, # a category, or the name of a customer
+):         # text, or None where it is missing
+    "One value as text."
+    if pd.isna(value): return None
+    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
 
-# %% ../nbs/13_columns.ipynb #d49c8208
+# %% ../nbs/13_columns.ipynb #5ef0e3bc
+def as_text(
+    column: pd.Series, # values of any type
+) -> pd.Series:        # the same index; text, or None where missing
+    "A column as text."
+    code, values = pd.factorize(column)
+    return pd.Series(np.array([*map(text_of, values), None], object)[code], column.index, dtype=object)
+
+# %% ../nbs/13_columns.ipynb #b983e1e9
 def fit_codes(
     frame: pd.DataFrame, # training transactions
     columns: Columns,
@@ -187,7 +194,7 @@ def fit_codes(
         return sorted(seen.sort_index().sort_values(ascending=False, kind="stable").index[:most])
     return {name: {value: i for i, value in enumerate(kept(name), 1)} for name in columns.conditions}
 
-# %% ../nbs/13_columns.ipynb #5ef0e3bc
+# %% ../nbs/13_columns.ipynb #389bcf87
 def read_codes(
     frame: pd.DataFrame, # transactions
     codes: dict,         # from `fit_codes`

@@ -34,14 +34,14 @@ def new_folder(
     finally:
         for f in (new, old): shutil.rmtree(f, ignore_errors=True)
 
-# %% ../nbs/13_folder.ipynb #a182e1f5
+# %% ../nbs/13_folder.ipynb #2760d967
 def sha256(
     path: str | Path, # a file
 ) -> str:             # hexadecimal
     "The hash of a file."
     with open(path, "rb") as f: return hashlib.file_digest(f, "sha256").hexdigest()
 
-# %% ../nbs/13_folder.ipynb #2760d967
+# %% ../nbs/13_folder.ipynb #02abb761
 def write_manifest(
     folder: str | Path, # holds all other files
     name: str,          # of the manifest
@@ -52,14 +52,14 @@ def write_manifest(
     files = {p.name: sha256(p) for p in sorted(Path(folder).iterdir())}
     (Path(folder) / name).write_text(json.dumps(dict(format=format, files=files, **words), indent=1))
 
-# %% ../nbs/13_folder.ipynb #02abb761
+# %% ../nbs/13_folder.ipynb #b0ba5023
 def _check_file(folder, name, digest):
     if not isinstance(name, str) or Path(name).name != name or (folder / name).resolve().parent != folder.resolve():
         raise FolderError(f"the manifest names {name!r}, which lies outside {folder}: this folder was tampered with, do not use it")
     if not (folder / name).is_file(): raise FolderError(f"{name} is missing from {folder}: copy the whole folder again")
     if sha256(folder / name) != digest: raise FolderError(f"{name} in {folder} is damaged, its hash is not the one in the manifest: copy the whole folder again")
 
-# %% ../nbs/13_folder.ipynb #b0ba5023
+# %% ../nbs/13_folder.ipynb #7cb29e7c
 def read_manifest(
     folder: str | Path, # from `write_manifest`
     name: str,          # of the manifest
