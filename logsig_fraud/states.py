@@ -149,7 +149,7 @@ def count_events(
     states.n[slot] += 1
     for s, m in zip(slot.tolist(), mark): states.marks[s] = [*states.marks[s], m][-max(RECENT, states.tied[s]):]
 
-# %% ../nbs/14_states.ipynb #14959e1b
+# %% ../nbs/14_states.ipynb #de23ffc6
 def log_signatures(
     states: States,
     slot: np.ndarray, # (rows,) whose state
@@ -161,7 +161,7 @@ def log_signatures(
     if config.time == "index": rows = rows * (1 / np.maximum(states.n[slot] - 1, 1))[:, None] ** _time_letters(2 * point.shape[1] + 1, config.depth)
     return rows.astype("float32")
 
-# %% ../nbs/14_states.ipynb #586ed2e1
+# %% ../nbs/14_states.ipynb #4cca4361
 def rounds(
     slot: np.ndarray, # (events,) whose state
 ) -> list:            # arrays of event numbers, each customer at most once in an array
@@ -172,7 +172,7 @@ def rounds(
     turn[order] = np.arange(len(slot)) - np.searchsorted(slot[order], slot[order])
     return np.split(np.argsort(turn, kind="stable"), np.cumsum(np.bincount(turn))[:-1])
 
-# %% ../nbs/14_states.ipynb #23e93bf5
+# %% ../nbs/14_states.ipynb #112512cb
 STATUS = np.array(["counted", "duplicate", "late"], object)
 
 def advance(
