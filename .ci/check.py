@@ -23,7 +23,8 @@ def available_flags():
     given = os.environ.get("BANKSIM_CSV")
     if given: os.environ["BANKSIM_CSV"] = str(Path(given).absolute()) # the notebooks run in another folder
     data = Path(given).is_file() if given else any((ROOT / "data").glob("bs140513_032310*"))
-    here = dict(data=data, signatory=importlib.util.find_spec("signatory") is not None, slow=bool(os.environ.get("SLOW")), gpu=False)
+    here = dict(data=data, signatory=importlib.util.find_spec("signatory") is not None, slow=bool(os.environ.get("SLOW")), gpu=False,
+                redis=shutil.which("redis-server") is not None)
     if importlib.util.find_spec("torch"):
         import torch
         here["gpu"] = torch.cuda.is_available()
