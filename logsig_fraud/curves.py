@@ -121,10 +121,10 @@ def posterior_curves(
 ) -> pd.DataFrame:      # columns of `KEY`, then curve, line, x, y
     "Every curve of one posterior on its test rows."
     s, test = task.samples, task.test
-    p = model.predict_samples(task.x[test], task.cond[test]) if p is None else p
+    p = model.predict_samples(task.z[test], task.cond[test]) if p is None else p
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = model.posterior.diagnostics(*model.tensors(task.x[test], task.cond[test])) if model.posterior.draws > 3 else None
+        rows = model.posterior.diagnostics(*model.tensors(task.z[test], task.cond[test])) if model.posterior.draws > 3 else None
     out = [density_curves(s.y[test], p, s.amount[test]), loss_curves(model.posterior.history), reliability_curves(s.y[test], p.mean(0)), review_curves(s.y[test], p, s.amount[test])]
     if rows is not None: out.append(diagnostic_curves(rows))
     key = cell_key(s, how, "SBGAN", task.config, len(task.labelled), seed)
