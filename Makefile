@@ -48,8 +48,7 @@ tables: setup ## write all tables and figures from the committed rows: results/t
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
-	@$(BIN)/papermill nbs/20_benchmarks.ipynb results/runs/benchmarks.ipynb $(ARGS)
-	@echo "==> results/runs/benchmarks.ipynb"
+	@for n in 20_benchmarks 21_use; do $(BIN)/papermill nbs/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
 # What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
 WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm pot papermill

@@ -17,7 +17,6 @@ from scipy.stats import gaussian_kde
 
 from .elements import as_tensor, one_hot
 from .features import QUANTILES, FeatureMap
-from .logsignatures import logsig_words
 from .posterior import Posterior
 
 # %% ../nbs/13_attribution.ipynb #3119790b
@@ -38,7 +37,7 @@ def average_gradients(
     hot: torch.Tensor,      # (rows, sum(cards))
     base_x: torch.Tensor,   # (columns,) what rows are compared with
     base_hot: torch.Tensor, # (sum(cards),)
-    steps: int = 32,        # points on the way, by Gauss and Legendre
+    steps: int = 64,        # points on the way, by Gauss and Legendre
 ) -> torch.Tensor:          # (samples, rows, columns + sum(cards)) float64
     "The gradient of each sample's logit, averaged on the straight way from the base to each row."
     net, params = posterior.net, {k: v.flatten(0, 1).double() for k, v in posterior.params.items()}
@@ -69,7 +68,7 @@ def name_groups(
 ) -> list: # one for each column of x, then one for each condition
     "The group of every feature."
     c = features.columns
-    words = [word_group(w, c.channels, features.config.invisibility == "front") for w in logsig_words(features.d, features.config.depth)]
+    words = [word_group(w, c.channels, features.config.invisibility == "front") for w in (*features.inputs.words, *features.inputs.words[:features.inputs.straight])]
     return words + [f"{c.amount} for its {k}" for k in c.category for _ in QUANTILES] + list(features.codes or ["none"])
 
 # %% ../nbs/13_attribution.ipynb #e57a619f
@@ -119,7 +118,7 @@ def explain_row(
     x: np.ndarray,        # (length, columns) features after each transaction of the history
     hot: np.ndarray,      # (sum(cards),) of the row
     base: np.ndarray,     # (columns + sum(cards),)
-    words: int,           # columns that are log-signature
+    words: int,           # columns that come from the path
     cards: tuple,         # categories of each condition
     own: int,             # how many of the last conditions belong to the transaction
 ) -> tuple:               # (samples, names) contributions, (samples, length) contributions of transactions
@@ -150,7 +149,7 @@ def explain_rows(
     parts, events = [], []
     for i, (place, g) in enumerate(zip(at, np.moveaxis(gradient, 1, 0))):
         history = np.flatnonzero((mine[c.customer] == mine[c.customer].iloc[place]).to_numpy()[:place + 1])
-        part, steps = explain_row(g, f.x[history], hot[place].numpy(), base, features.words, features.cards, len(c.category))
+        part, steps = explain_row(g, f.x[history], hot[place].numpy(), base, features.inputs.behind, features.cards, len(c.category))
         parts.append(part)
         events.append(mine.iloc[history][[c.time, c.amount]].join(spread(steps, mine.index[history], level)))
     with torch.no_grad(): logit, zero = sample_logits(posterior, x[at], hot[at]), sample_logits(posterior, b[None, :width], b[None, width:])[:, 0]

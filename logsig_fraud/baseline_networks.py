@@ -13,7 +13,7 @@ import numpy as np, torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 
-from .core import preset
+from .core import Config, preset
 from .elements import Scratch, dropout_mask, one_hot
 from .inputs import fit_inputs, signature_depth
 from .networks import Classifier
@@ -123,8 +123,8 @@ LEVELS = (1.0, 0.1, 0.01, 0.001) # a tenth of the prior's width for each further
 def deep_ensemble(
     steps: int = 600, # of Adam
 ) -> Ensemble:
-    "Five networks of our default layout with different starts, on asinh-scaled columns under the prior."
-    return Ensemble(preset(prior_scales=LEVELS, straight=0), chains=5, steps=steps, batch=1024, lr=1e-2, prior=True)
+    "Five networks with different starts, two layers and a linear path each, on asinh-scaled columns under the prior."
+    return Ensemble(Config(prior_scales=LEVELS, straight=0), chains=5, steps=steps, batch=1024, lr=1e-2, prior=True)
 
 # %% ../nbs/07_baseline_networks.ipynb #91ef7c83
 class MeanTeacher(Net):
@@ -136,7 +136,7 @@ class MeanTeacher(Net):
         noise: float = 0.1,  # on the student's columns, in standard deviations of the column
         steps: int = 600,    # of Adam
     ):
-        super().__init__(preset(prior_scales=LEVELS, straight=0), steps=steps, batch=1024, lr=1e-2, prior=True)
+        super().__init__(Config(prior_scales=LEVELS, straight=0), steps=steps, batch=1024, lr=1e-2, prior=True)
         self.pull, self.decay, self.noise = pull, decay, noise
 
     def extra(self, grads, unlabelled, progress):

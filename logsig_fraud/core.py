@@ -22,6 +22,7 @@ CHOICES = dict(
     invisibility=("front", "end"),      # front: as the paper's authors coded it; end: as Morrill et al. (2020) define it
     first_event=("keep", "drop"),       # drop: the first transaction is lost to differencing, as the authors coded it
     path_scale=("max", "none"),         # max: gap and amount over their maxima, as the paper writes
+    terms=("log", "signature"),         # signature: its terms of level 2, which are integrals and can be bent, instead of the log-signature's areas
     scaling=("none", "standard", "asinh"),
     information=("paper", "extended"),  # extended: what the current transaction's category tells as well
     fit_on=("train", "all"),            # all: maxima and scaling see the test rows, the leak of the paper's code
@@ -36,7 +37,7 @@ CHOICES = dict(
 )
 
 # %% ../nbs/00_core.ipynb #6a8dacd3
-BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), gain=(1e-6, inf),
+BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), gain=(1e-6, inf), lean_frauds=(1e-6, inf),
               straight=(0, 5), epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), batch_lab=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
               friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), checkpoint_every=(1, inf))
 
@@ -57,7 +58,9 @@ class NetworkConfig:
     prior: str = "density"              # what the Glorot-normal prior is used for
     gain: float = 1.0                   # factor on the prior's standard deviations
     bias_scale: float = 0.0             # standard deviation of the biases; 0: that of their layer's weights
-    prior_scales: tuple = (1.0, 0.1, 0.01) # factor on it for the first weights of each signature level's columns; empty: all 1
+    prior_scales: tuple = (1.0, 0.1, 0.01, 1.0) # factor on it for the first weights of each signature level's columns, then for those that enter as they are; empty: all 1
+    lean: tuple = ()                    # what the prior expects the log-odds of fraud to gain with each standard deviation of the amount, scaled and as it is, before any label; empty: nothing
+    lean_frauds: float = 20.0           # labelled frauds that halve the lean
     weight_decay: float = 0.0           # added to the gradient, per unit of weight
 
 # %% ../nbs/00_core.ipynb #981f975a
@@ -68,7 +71,7 @@ class SamplerConfig:
     epochs: int = 400                   # each is one generator step and n_critic discriminator steps
     n_critic: int = 5                   # discriminator steps per generator step
     batch: int = 2048                   # unlabelled rows per step, and as many generated ones
-    batch_lab: int = 0                  # labelled rows per step; 0: all
+    batch_lab: int = 0                  # labelled rows per step, or all if there are not more; 0: all
     chains: int = 4                     # discriminators sampled in parallel, MC_d
     generators: int = 4                 # generators sampled in parallel, MC_g
     lr_g: float = 1e-3                  # step size eta of the generators
@@ -98,7 +101,8 @@ class Config(SamplerConfig, NetworkConfig):
     first_event: str = "keep"           # whether a path holds the customer's first transaction
     gap_factor: float = 1.0             # multiplies the step difference (days); the authors' code doubles it
     path_scale: str = "max"             # what the channels are divided by before the signature
-    scaling: str = "asinh"              # what is done to each log-signature column afterwards
+    terms: str = "log"                  # what a column of level 2 is
+    scaling: str = "asinh"              # what is done to each of these columns afterwards
     straight: int = 1                   # signature levels whose columns also enter as they are, standardised, beside the scaled ones
     information: str = "paper"          # what a row may say: gap, amount, age, gender, risk level; or its category as well
     level_weights: tuple = ()           # factor for the columns of each signature level; empty: all 1
@@ -112,6 +116,7 @@ class Config(SamplerConfig, NetworkConfig):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: give one of {', '.join(map(repr, allowed))}")
         if self.depth not in range(1, 6): raise ValueError(f"depth = {self.depth!r} is not allowed: give a whole number from 1 to 5")
+        if self.terms == "signature" and self.depth > 2: raise ValueError(f"terms = 'signature' is not allowed with depth = {self.depth}: give depth 1 or 2, or terms = 'log'")
         if type(self.min_history) is not int or self.min_history < 1: raise ValueError(f"min_history = {self.min_history!r} is not allowed: give a whole number of at least 1")
         for name, (low, high) in BOUNDS.items():
             if not low <= getattr(self, name) <= high: raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: give a number from {low} to {high}")
@@ -120,7 +125,8 @@ class Config(SamplerConfig, NetworkConfig):
 
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
-    default=dict(),
+    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(4.0, 1.3), latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
+                 epochs=400, burn_in=200, thin=2, batch=256, batch_lab=2048),
     paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),

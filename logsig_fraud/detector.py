@@ -81,7 +81,8 @@ def fit(self: FraudDetector,
     check_labels(y)
     self.features_, (x, cond, _) = fit_features(transactions, columns, config, self.most)
     known = np.flatnonzero(np.isfinite(y))
-    self.posterior_ = sample_posterior(x, cond, x[known], cond[known], y[known].astype(int), config, self.random_state, cards=self.features_.cards, columns=self.features_.names, progress=False)
+    self.posterior_ = sample_posterior(x, cond, x[known], cond[known], y[known].astype(int), config, self.random_state, cards=self.features_.cards, columns=self.features_.names, progress=False,
+                                       levels=self.features_.inputs.levels(), amounts=self.features_.inputs.amounts())
     self.base_ = np.concatenate([x.mean(0, dtype=float), one_hot(as_tensor(cond, torch.int64), self.features_.cards).double().mean(0).numpy()])
     self.seen_ = row_hashes(transactions.iloc[known], columns)
     self.about_ = dict(rows=len(x), customers=int(transactions[columns.customer].nunique()), labelled=len(known), frauds=int(y[known].sum()),
@@ -226,7 +227,7 @@ def model_card(self: FraudDetector,
     return write_card(facts, limits, (y[rows].astype(int), self.predict_samples(transactions)[:, rows], transactions[c.customer].to_numpy()[rows]), groups)
 
 # %% ../nbs/13_detector.ipynb #6c3d5eb0
-FORMAT, MANIFEST, FILES = 1, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
+FORMAT, MANIFEST, FILES = 2, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
 
 @patch
 def save(self: FraudDetector,
@@ -247,7 +248,7 @@ def load(cls: FraudDetector,
     folder: str | Path, # from `save`
 ) -> FraudDetector:
     "Reads a detector back; refuses one that is newer than this library or damaged."
-    words = read_manifest(folder, MANIFEST, FORMAT, FILES)
+    words = read_manifest(folder, MANIFEST, FORMAT, FILES, FORMAT)
     posterior, arrays = Posterior.load(folder), load_file(Path(folder) / "features.safetensors")
     features, params = from_parts(arrays, words["features"], posterior.config), words["params"]
     self = cls(features.columns, params["preset"] or posterior.config, params["most"], params["random_state"])

@@ -54,10 +54,10 @@ def _fit_features(samples, config, train):
     if config.information == "extended":
         amounts = fit_category_amounts(samples.amount[fitted_on], code[fitted_on], len(samples.category.categories))
         x = np.concatenate([x, amounts(samples.amount, code)], 1)
-    inputs = fit_inputs(x[fitted_on], config, 2 * len(samples.channels) + 3)
+    inputs = fit_inputs(x[fitted_on], config, 2 * len(samples.channels) + 3, config.depth)
     return x, inputs(x), scale, amounts, inputs
 
-_PATH = ("depth", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight", "information", "fit_on", "min_history")
+_PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight", "information", "fit_on", "min_history")
 
 @lru_cache(maxsize=1)
 def _features(samples, config, how, split_seed):
@@ -94,7 +94,7 @@ class BayesianGAN:
         progress: bool = False,   # a bar with losses and the time left
         device: str | None = None, # where the tensors live; None: CUDA where there is one
     ):
-        self.config, self.cards, self.checkpoint, self.progress = config, cards, checkpoint, progress
+        self.config, self.cards, self.checkpoint, self.progress, self.inputs = config, cards, checkpoint, progress, None
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     def tensors(self, *arrays): # -> the same as tensors on the device
         "Arrays, where the model computes."
@@ -102,7 +102,8 @@ class BayesianGAN:
     def fit(self, x, cond, y, unlabelled=None, seed=0):
         "Samples the posterior, or takes it from a checkpoint that is complete."
         rows = self.tensors(*unlabelled, x, cond, np.asarray(y))
-        self.posterior = sample_posterior(*rows, self.config, seed=seed, cards=self.cards, progress=self.progress, checkpoint=self.checkpoint)
+        known = {} if self.inputs is None else dict(levels=self.inputs.levels(), amounts=self.inputs.amounts())
+        self.posterior = sample_posterior(*rows, self.config, seed=seed, cards=self.cards, progress=self.progress, checkpoint=self.checkpoint, **known)
         return self
     def predict_samples(self, x, cond): # -> (samples, rows)
         "Probability of fraud by each posterior sample."
@@ -145,7 +146,7 @@ def fit_model(
 ):                 # the fitted model and its view of all rows
     "Fits a model on the labelled rows, with the others of the training set as unlabelled ones."
     model = make_model(name, task.config, task.cards, **options)
-    x, rows, rest = view(task, model), task.labelled, task.unlabelled
+    x, rows, rest, model.inputs = view(task, model), task.labelled, task.unlabelled, task.inputs # the prior asks what each column is
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
     return model.fit(x[rows], task.cond[rows], task.samples.y[rows], unlabelled, seed), x
 
@@ -279,4 +280,6 @@ def main(args=None):
     splits = [f"{s} {a.split_seed}" if a.split_seed else s for s in a.splits]
     return run_grid(cells(a.nl, range(a.seeds), models, [config], splits), a.results, a.source, a.jobs)
 
-if __name__ == "__main__" and "__file__" in globals(): main() # not in a notebook, which has no file
+if __name__ == "__main__" and "__file__" in globals(): # not in a notebook, which has no file
+    from logsig_fraud.experiment import main # workers find the functions of a module, not those of __main__
+    main()

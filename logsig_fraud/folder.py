@@ -65,6 +65,7 @@ def read_manifest(
     name: str,          # of the manifest
     format: int,        # newest version that the reader knows
     needs: tuple = (),  # files that must be there
+    oldest: int = 1,    # oldest version that the reader knows
 ) -> dict:              # the words
     "Checks version and files, and gives the words back."
     folder = Path(folder)
@@ -74,6 +75,7 @@ def read_manifest(
     version = words.get("format") if isinstance(words, dict) else None
     if type(version) is not int or not isinstance(words.get("files"), dict): raise FolderError(f"{name} in {folder} is no manifest of a model: format or files are missing")
     if version > format: raise FolderError(f"{folder} has format {version}, this version of logsig_fraud reads up to {format}: update the library")
+    if version < oldest: raise FolderError(f"{folder} has format {version}, this version of logsig_fraud reads from {oldest} on: fit anew, or use the version that wrote it")
     for file in needs:
         if file not in words["files"]: raise FolderError(f"the manifest of {folder} does not name {file}: copy the whole folder again")
     for file, digest in words["files"].items(): _check_file(folder, file, digest)

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from tqdm import tqdm
 
 from . import __version__
-from .algebra import coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature
+from .algebra import coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature, term_words
 from .augmentations import first_events, path_points
 from .core import Config, cache_dir, replacing
 
@@ -219,7 +219,7 @@ def _column_statistics(columns, scaling):
     width[width == 0] = 1
     shaped = np.arcsinh(columns / width[:, None]) if scaling == "asinh" else columns
     mean, std = shaped.mean(1), shaped.std(1)
-    return size.max(1), width, mean, np.where(std > 1e-7 * np.abs(mean), std, 1)
+    return size.max(1), width, mean, np.where(std > 1e-6 * np.abs(mean), std, 1)
 
 # %% ../nbs/03_logsignatures.ipynb #9b03992c
 def _rounding_noise(top, d, depth):
@@ -232,15 +232,16 @@ def _rounding_noise(top, d, depth):
 # %% ../nbs/03_logsignatures.ipynb #a32cd921
 def fit_scaler(
     x: np.ndarray,  # (rows, columns) training rows only
-    config: Config, # `scaling`, `level_weights`, `depth`
+    config: Config, # `scaling`, `level_weights`, `depth`, `terms`
     d: int = 7,     # channels of the augmented path
 ) -> FeatureScaler:
     "Learns how to scale log-signature columns."
-    levels = logsig_levels(d, config.depth)
+    levels = np.array([len(w) for w in term_words(d, config.depth, config.terms)])
     if x.shape[1] != len(levels): raise ValueError(f"{d} channels and depth {config.depth} give {len(levels)} columns, x has {x.shape[1]}")
     if len(config.level_weights) not in (0, config.depth): raise ValueError(f"level_weights = {config.level_weights!r} must have one weight for each of the {config.depth} levels")
     weight = np.asarray(config.level_weights or [1] * config.depth, float)[levels - 1]
     if config.scaling == "none": return FeatureScaler("none", np.ones(len(levels)), np.zeros(len(levels)), weight)
     parts = [_column_statistics(np.ascontiguousarray(x[:, c:c + 16].T, float), config.scaling) for c in range(0, len(levels), 16)]
     top, width, mean, std = np.concatenate(parts, 1)
-    return FeatureScaler(config.scaling, width, mean, np.where(_rounding_noise(top, d, config.depth), 0, weight / std))
+    empty = _rounding_noise(top, d, config.depth) if config.terms == "log" else top == 0
+    return FeatureScaler(config.scaling, width, mean, np.where(empty, 0, weight / std))

@@ -24,7 +24,7 @@ from .elements import Scratch, as_tensor, dropout_mask, one_hot
 from .losses import Batch, Diverged, check_terms, discriminator_gradient, generator_gradient, in_parts
 from .networks import Discriminator, Generator
 from .posterior import Posterior
-from .sampler import State, column_levels, glorot_prior, init, keeps_sample, sample_prior, step_factor, unpack, update
+from .sampler import State, column_levels, glorot_prior, init, keeps_sample, prior_center, sample_prior, step_factor, unpack, update
 
 _all_ = ["Diverged", "Posterior", "glorot_prior", "init", "update"]
 
@@ -61,6 +61,7 @@ class Problem(NamedTuple):
     scales: tuple          # of the prior, for generators and discriminators: name -> standard deviations
     pull: tuple            # of the prior on the mean loss, for both: (parameters,)
     unit: tuple            # in which parameters are measured, for both: (parameters,)
+    center: torch.Tensor   # mean of the prior of the discriminators: (parameters,)
     weight: tuple          # W, observations per unit of mean loss, for both
     config: Config         # all choices
 
@@ -73,19 +74,25 @@ def make_problem(
     y_lab: torch.Tensor,       # (labelled rows,) class numbers
     config: Config,            # all fields of networks, loss and prior
     cards: tuple | None = None, # categories of each condition; None: as many as the rows show
+    levels=None,               # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
+    amounts=None,              # (columns,) which columns hold the amount, see `Inputs`; None: none
 ) -> Problem:                  # on the device of x
     "Networks, priors and rows of a run."
     x, x_lab = (as_tensor(a, torch.float32) for a in (x, x_lab))
     cond, cond_lab, y_lab = (as_tensor(a, torch.int64) for a in (cond, cond_lab, y_lab))
     check_rows(x, cond, x_lab, cond_lab, y_lab, config)
     cards = tuple(cards or (torch.cat([cond, cond_lab]).max(0).values + 1).tolist())
-    width, levels = x.shape[1], column_levels(x.shape[1], config.depth)
+    width = x.shape[1]
+    levels = column_levels(width, config.depth) if levels is None else as_tensor(levels, torch.int64)
+    amounts = torch.zeros(width) if amounts is None else as_tensor(amounts, torch.float32)
     gen_net, net = Generator(width, cards, config), Discriminator(width, cards, config)
     scales = glorot_prior(gen_net, config.gain, config.bias_scale), glorot_prior(net, config.gain, config.bias_scale, levels, config.prior_scales)
     weight = config.loss_weight or len(x), config.loss_weight or len(x_lab) / (config.lambda_lab or 1)
     g, d, plain = (torch.cat([sd[k].expand(s).flatten() for k, s in n.shapes.items()]).to(x) for n, sd in ((gen_net, scales[0]), (net, scales[1]), (net, glorot_prior(net, config.gain, config.bias_scale))))
     pull = tuple(config.weight_decay + (config.prior == "density") / (sd.square() * w) for sd, w in zip((g, d), weight))
-    return Problem(gen_net, net, x, cond, x_lab, one_hot(cond_lab, cards), y_lab, scales, pull, (torch.ones_like(g), d / plain), weight, config)
+    left = config.lean_frauds / (config.lean_frauds + (y_lab == 1).sum().item())
+    center = torch.cat([v.flatten() for v in prior_center(net, amounts, [left * gain for gain in config.lean]).values()]).to(x)
+    return Problem(gen_net, net, x, cond, x_lab, one_hot(cond_lab, cards), y_lab, scales, pull, (torch.ones_like(g), d / plain), center, weight, config)
 
 # %% ../nbs/06_sghmc.ipynb #0ac8167d
 class Run(NamedTuple):
@@ -105,7 +112,8 @@ def begin(
     c = problem.config
     g = sample_prior(problem.gen_net, problem.scales[0], c.generators, rng, problem.x)
     d = sample_prior(problem.net, problem.scales[1], c.chains, rng, problem.x)
-    return Run(init(g, c, rng), init(d, c, rng))
+    d = init(d, c, rng)
+    return Run(init(g, c, rng), d._replace(flat=d.flat + problem.center))
 
 # %% ../nbs/06_sghmc.ipynb #419eb470
 def draw_rows(
@@ -150,7 +158,7 @@ def critic_rows(
 ) -> Batch:                      # rows without a dropout mask
     "Labelled, real and generated rows for one step of the discriminators."
     c, n = problem.config, len(g.flat)
-    pick = torch.randint(len(problem.y), (c.batch_lab,), generator=rng, device=problem.x.device) if c.batch_lab else slice(None)
+    pick = torch.randint(len(problem.y), (c.batch_lab,), generator=rng, device=problem.x.device) if 0 < c.batch_lab < len(problem.y) else slice(None)
     batch = Batch(problem.lab[pick], problem.hot_lab[pick], problem.y[pick])
     if not c.lambda_unl: return batch
     rows, hot = draw_rows(problem, step, rng)
@@ -180,7 +188,7 @@ def critic_step(
         if net.dropout: part = part._replace(keep=dropout_mask(shape, net.dropout, problem.x, rng, new("keep", problem.x, *shape)))
         _, terms = discriminator_gradient(net, params, part, c, new, total, grad)
         seen = seen + terms
-    return update(d, grad, lr, c, c.temperature / problem.weight[1], rng, problem.pull[1], problem.unit[1]), seen
+    return update(d, grad, lr, c, c.temperature / problem.weight[1], rng, problem.pull[1], problem.unit[1], problem.center), seen
 
 # %% ../nbs/06_sghmc.ipynb #47a4ed74
 def run_epoch(
@@ -256,10 +264,12 @@ def sample_posterior(
     columns: tuple = (),    # names of the columns of x, kept with the posterior
     callbacks: tuple = (),  # called with the `Run` after every epoch
     progress: bool = True,  # a bar with losses and the time left
+    levels=None,            # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
+    amounts=None,           # (columns,) which columns hold the amount, on which the prior leans, see `Inputs`; None: none
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
     if not any(keeps_sample(e, config) for e in range(config.epochs)): raise ValueError(f"no sample would be kept: burn_in = {config.burn_in}, thin = {config.thin}, epochs = {config.epochs}")
-    problem = make_problem(x, cond, x_lab, cond_lab, y_lab, config, cards)
+    problem = make_problem(x, cond, x_lab, cond_lab, y_lab, config, cards, levels, amounts)
     rng, memory = torch.Generator(problem.x.device).manual_seed(seed), {k: Scratch() for k in ("generator step", "critic step", "generated rows")}
     about = identity(problem, seed)
     run = load_checkpoint(checkpoint, rng, about, problem) if checkpoint and Path(checkpoint).exists() else begin(problem, rng)
