@@ -117,8 +117,8 @@ def signature_terms(
     d: int,        # channels of the augmented path
 ) -> np.ndarray:   # (rows, words) the terms of `term_words(d, depth, "signature")`
     "The signature's terms from the log-signature's; what is zero but for rounding is zero."
-    pairs, level = [w for w in logsig_words(d, 2) if len(w) == 2][:x.shape[1] - d], x[:, :d].astype(float)
-    half = np.stack([level[:, i] * level[:, j] / 2 for i, j in pairs], 1) if pairs else np.zeros((len(x), 0))
-    both = np.stack([half + x[:, d:], half - x[:, d:]], -1)
-    both[np.abs(both) < 1e-5 * (np.abs(half) + np.abs(x[:, d:]))[..., None]] = 0
-    return np.concatenate([level, both.reshape(len(x), 2 * len(pairs))], 1)
+    level, area, (i, j) = x[:, :d].astype(float), x[:, d:], np.triu_indices(d, 1)
+    half = (level[:, i] * level[:, j] / 2)[:, :area.shape[1]]
+    both = np.stack([half + area, half - area], -1)
+    both[np.abs(both) < 1e-5 * (np.abs(half) + np.abs(area))[..., None]] = 0
+    return np.concatenate([level, both.reshape(len(x), 2 * area.shape[1])], 1)

@@ -8,6 +8,7 @@ __all__ = ['QUANTILES', 'CATEGORY_COLUMNS', 'signature_depth', 'CategoryAmounts'
 
 # %% ../nbs/03_inputs.ipynb #1ca84a64
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from fastcore.basics import patch
@@ -82,7 +83,7 @@ class Inputs:
     mean: np.ndarray      # (straight + further columns,) is subtracted
     factor: np.ndarray    # (straight + further columns,) multiplies
 
-    @property
+    @cached_property
     def width(self): return sum(w <= w[::-1] for w in self.words) # columns of the log-signature in front of the features
     @property
     def behind(self): return len(self.words) + self.straight # inputs in front of those of the further columns

@@ -203,7 +203,7 @@ def load(cls: Posterior,
     "Reads a posterior back, and refuses one that does not fit."
     about = json.loads((Path(folder) / "posterior.json").read_text())
     saved, cards, weights = read_config(about["config"]), tuple(about["cards"]), load_file(Path(folder) / "weights.safetensors")
-    for name in ("depth", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights"):
+    for name in ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight"):
         if config and getattr(config, name) != getattr(saved, name): raise ValueError(f"this posterior was trained with {name} = {getattr(saved, name)!r}, not {getattr(config, name)!r}")
     if columns and tuple(columns) != tuple(about["columns"]): raise ValueError(f"this posterior was trained on other columns: {about['columns'] or 'they were not named'}")
     params, gen_params = ({k.removeprefix(kind): v for k, v in weights.items() if k.startswith(kind)} for kind in ("params.", "gen_params."))
