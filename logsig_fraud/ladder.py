@@ -6,7 +6,7 @@
 __all__ = ['BARS', 'LADDER', 'SHORT', 'TRIED', 'ladder', 'run_ladder', 'ladder_table', 'run_tried', 'tried_table', 'contest',
            'contest_table', 'headline', 'main']
 
-# %% ../nbs/12_default.ipynb #09a829ec
+# %% ../nbs/12_default.ipynb #e96f36ec
 import argparse
 
 import numpy as np, pandas as pd
@@ -17,13 +17,13 @@ from .experiment import cells, run_grid
 from .records import preset_name
 from .report import having
 
-# %% ../nbs/12_default.ipynb #613ee8aa
+# %% ../nbs/12_default.ipynb #9bad2b21
 BARS = { # title -> metric, K or r, unit, digits
     "PR-AUC": ("pr_auc", None, 1, 3), "macro F1": ("macro_f1", None, 1, 3), "cross-entropy": ("cross_entropy", None, 1, 4), "precision at 0.5 %": ("precision_at_k", .5, 1, 3),
     "recall at 0.5 %": ("recall_at_k", .5, 1, 3), "PR-AUC to recall 0.7": ("partial_pr_auc", .7, 1, 3), "cost at 0.5 % by saving (thousands)": ("saving_cost_at_k", .5, 1000, 1),
 }
 
-# %% ../nbs/12_default.ipynb #dd1bfed9
+# %% ../nbs/12_default.ipynb #346dbb41
 _START = dict(depth=3, terms="log", straight=0, gain=1.0, prior_scales=(1.0, 0.1, 0.01), lean=(), lr_d=0.005)
 LADDER = { # what each step changes in the one before
     "bent columns, a prior, four chains": dict(),
@@ -38,7 +38,7 @@ LADDER = { # what each step changes in the one before
 }
 SHORT = dict(epochs=200, burn_in=100, thin=5) # of the published model, instead of 1,000 epochs
 
-# %% ../nbs/12_default.ipynb #f7340bca
+# %% ../nbs/12_default.ipynb #d85a613e
 def ladder() -> dict: # name -> `Config`
     "The configurations from the published model to ours."
     out, changed = {"the published model, 200 epochs": preset("authors", **SHORT)}, dict(_START)
@@ -47,7 +47,7 @@ def ladder() -> dict: # name -> `Config`
         out[name] = preset("default", **changed)
     return {**out, "without the GAN term": preset("default", lambda_unl=0.0), "without the GAN term, more information": preset("default", lambda_unl=0.0, information="extended")}
 
-# %% ../nbs/12_default.ipynb #a5cab928
+# %% ../nbs/12_default.ipynb #f577fbd8
 def run_ladder(
     results: str,          # file to add rows to
     source="auto",         # see `load_transactions`; or samples
@@ -60,7 +60,7 @@ def run_ladder(
     configs = [c for name, c in ladder().items() if not names or name in names]
     return run_grid(cells(nls, range(seeds), ["SBGAN"], configs, ["validation"]), results, source, jobs)
 
-# %% ../nbs/12_default.ipynb #7712c334
+# %% ../nbs/12_default.ipynb #2eb3078c
 def ladder_table(
     rows: pd.DataFrame,  # from `run_ladder`
     nl: int,             # budget
@@ -79,7 +79,7 @@ def ladder_table(
     gain = {n: paired(values[n], values[p]) for n, p in before.items()}
     return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
 
-# %% ../nbs/12_default.ipynb #2113407c
+# %% ../nbs/12_default.ipynb #81528447
 TRIED = {
     "no columns as they are": dict(straight=0, prior_scales=(1.0, 0.3)),
     "a lean that does not fade": dict(lean_frauds=1e6),
@@ -91,7 +91,7 @@ TRIED = {
     "one chain": dict(chains=1, generators=1),
 }
 
-# %% ../nbs/12_default.ipynb #aa1f8513
+# %% ../nbs/12_default.ipynb #0056d570
 def run_tried(
     results: str,          # file to add rows to
     source="auto",         # see `load_transactions`; or samples
@@ -102,7 +102,7 @@ def run_tried(
     "Judges what was tried on validation rows, unless the file has it."
     return run_grid(cells(nls, range(seeds), ["SBGAN"], [preset("default", **c) for c in TRIED.values()], ["validation"]), results, source, jobs)
 
-# %% ../nbs/12_default.ipynb #360d08b5
+# %% ../nbs/12_default.ipynb #31470221
 def tried_table(
     rows: pd.DataFrame,     # from `run_tried` and `run_ladder`
     nl: int,                # budget
@@ -118,7 +118,7 @@ def tried_table(
     gain = {n: paired(values[n], values["default"]) for n in order[1:]}
     return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
 
-# %% ../nbs/12_default.ipynb #23d9ab42
+# %% ../nbs/12_default.ipynb #becfa660
 def contest(
     ours: pd.DataFrame,   # tidy rows of our model, one preset
     others: pd.DataFrame, # of all that it is compared with; the same model may appear with several presets
@@ -140,7 +140,7 @@ def contest(
             out[split, nl, title] = dict(ours=own.mean(), best=values[who].mean(), who=who, gain=gain, error=error, verdict="won" if gain > 0 else "even" if -gain <= error else "lost")
     return pd.DataFrame(out).T.rename_axis(["split", "nl", "metric"]) if out else pd.DataFrame(columns=["ours", "best", "who", "gain", "error", "verdict"], index=pd.MultiIndex.from_arrays([[]] * 3, names=["split", "nl", "metric"]))
 
-# %% ../nbs/12_default.ipynb #70385759
+# %% ../nbs/12_default.ipynb #8a36fc1b
 def contest_table(
     judged: pd.DataFrame, # from `contest`
     split: str,           # "random", "customer" or "time"
@@ -153,7 +153,7 @@ def contest_table(
             out.setdefault((title, "gain"), {})[nl] = f"{r.gain:+.{digits}f} ± {r.error:.{digits}f}, {r.verdict}"
     return pd.DataFrame(out).T.rename_axis(index=["", "labels"]) if out else pd.DataFrame()
 
-# %% ../nbs/12_default.ipynb #e8c0cd34
+# %% ../nbs/12_default.ipynb #191bb07b
 def headline(
     judged: pd.DataFrame,  # from `contest`
     titles: tuple = ("PR-AUC", "macro F1", "cross-entropy", "cost at 0.5 % by saving (thousands)"), # from `BARS`
@@ -165,7 +165,7 @@ def headline(
         if s == split and title in titles: out.setdefault(nl, {})[title] = f"{r.ours:.{BARS[title][3]}f} against {r.best:.{BARS[title][3]}f}"
     return pd.DataFrame(out).rename_axis("labels")
 
-# %% ../nbs/12_default.ipynb #2ecc7ed1
+# %% ../nbs/12_default.ipynb #9ed58a2b
 def main(args=None):
     "Runs the ladder: python -m logsig_fraud.ladder --help"
     parser = argparse.ArgumentParser(prog="python -m logsig_fraud.ladder", description="Judges each ingredient of the default preset on validation rows.")
