@@ -4,21 +4,20 @@
 
 # %% auto #0
 __all__ = ['VARIANTS', 'SHORT', 'ARMS', 'SCALED', 'RATES', 'variants', 'run_ablation', 'as_variants', 'price', 'price_words',
-           'scaled_views', 'run_scaling', 'scaling_table', 'validation_rows', 'run_rates', 'rates_table', 'main']
+           'scaled_views', 'run_scaling', 'scaling_table', 'rated', 'run_rates', 'rates_table', 'main']
 
 # %% ../nbs/11_studies.ipynb #2736a68b
 import argparse
 from dataclasses import replace
 
 import numpy as np, pandas as pd
-from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
 from .baselines import BASELINES
 from .comparison import LOWER, by_seed, paired, published
 from .core import Config, preset
-from .data import Samples, load_transactions, make_samples, split
-from .experiment import Task, cell_key, cells, make_task, run_cell, run_grid
+from .data import Samples, load_transactions, make_samples
+from .experiment import Task, cell_key, cells, make_task, run_grid
 from .logsignatures import fit_scaler, prefix_logsignatures
 from .metrics import evaluate
 from .records import COLUMNS, append_results, finished, preset_name, read_results, stamp
@@ -168,14 +167,12 @@ def scaling_table(
 # %% ../nbs/11_studies.ipynb #d0830be3
 RATES = (1e-4, 1e-3, 5e-3)
 
-def validation_rows(
-    samples: Samples,
-    seed: int = 0,   # of the split, and of the part that is set aside
-) -> tuple:          # row numbers (to learn from, to be judged by), both from the training rows
-    "Training rows, a stratified tenth of them set aside."
-    train, _ = split(samples, "random", seed)
-    learn, judge = train_test_split(train, test_size=.1, stratify=samples.y[train], random_state=seed)
-    return np.sort(learn), np.sort(judge)
+def rated(
+    rate: float,            # learning rate of the discriminator
+    schedule: dict = SHORT, # of all runs
+) -> Config:
+    "The authors' configuration with another learning rate."
+    return preset("authors", **{**schedule, "lr_d": rate})
 
 # %% ../nbs/11_studies.ipynb #a8e1eee1
 def run_rates(
@@ -185,21 +182,16 @@ def run_rates(
     seeds: int = 3,                # unlabelings
     rates: tuple = RATES,          # learning rates of the discriminator
     schedule: dict = SHORT,        # of all runs
+    jobs: int = 1,                 # cells at a time
 ) -> pd.DataFrame:                 # all rows of the file
     "Judges each learning rate on validation rows, unless the file has it."
-    samples, done = _given(source), finished(results)
-    for nl, seed, rate in tqdm([(n, s, r) for n in nls for s in range(seeds) for r in rates], unit="cell"):
-        config = preset("authors", **{**schedule, "lr_d": rate})
-        key = {**cell_key(samples, "validation", "SBGAN", config, nl, seed), "preset": f"lr_d={rate:g}, {preset_name(config)}"}
-        if tuple(key.values()) in done: continue
-        metrics, seconds = run_cell(make_task(samples, nl, seed, config, rows=validation_rows(samples)), "SBGAN", seed)
-        _stamped(metrics, key, seconds, results)
-    return read_results(results)
+    return run_grid(cells(nls, range(seeds), ["SBGAN"], [rated(rate, schedule) for rate in rates], ["validation"]), results, source, jobs)
 
 # %% ../nbs/11_studies.ipynb #e3ff9ee0
 def rates_table(
     rows: pd.DataFrame, # from `run_rates`
     nls: tuple = (2595, 5190, 25946), # budgets
+    schedule: dict = SHORT, # of all runs
 ) -> pd.DataFrame:      # (rate, budget) x (metric, published on test or ours on validation)
     "The paper's learning-rate table next to ours."
     paper, out = published(), {}
@@ -208,7 +200,7 @@ def rates_table(
         for nl in nls:
             for metric, k, unit, digits in (("expected_cost_at_k", .5, 1000, 1), ("macro_f1", None, 1, 3), ("cross_entropy", None, 1, 3)):
                 theirs = paper.loc[(f"lr_d={rate:g}", nl, metric)]
-                ours = having(rows[(rows.nl == nl) & rows.preset.str.startswith(f"lr_d={rate:g},")], metric, k).value / unit
+                ours = having(rows[(rows.nl == nl) & (rows.preset == preset_name(rated(rate, schedule)))], metric, k).value / unit
                 title = metric.replace("_at_k", " at 0.5 % (thousands)").replace("_", " ")
                 out.setdefault((f"{rate:g}", nl), {}).update({(title, "published, on test"): f"{theirs['mean'] / unit:.{digits}f} ± {theirs['std'] / unit:.{digits}f}",
                     (title, "ours, on validation"): f"{ours.mean():.{digits}f} ± {ours.std():.{digits}f}" if len(ours) else "not run yet"})
@@ -225,11 +217,14 @@ def main(args=None):
     parser.add_argument("--seeds", type=int, help="unlabelings")
     parser.add_argument("--variants", nargs="+", help=f"of the ablation: {'; '.join(VARIANTS)}")
     parser.add_argument("--epochs", type=int, default=SHORT["epochs"], help="of the Bayesian GAN; the first half is burn-in")
+    parser.add_argument("--jobs", type=int, default=1, help="cells of ablation and rates at a time")
     a = parser.parse_args(args)
     results, schedule = a.results or f"results/{a.study}.csv", dict(SHORT, epochs=a.epochs, burn_in=a.epochs // 2)
     given = {k: v for k, v in dict(nls=a.nl and tuple(a.nl), seeds=a.seeds).items() if v}
     if a.study == "scaling": return run_scaling(results, a.source, **given)
-    if a.study == "rates": return run_rates(results, a.source, schedule=schedule, **given)
-    return run_ablation(results, a.source, (a.nl or [2595])[0], a.seeds or 3, schedule, a.variants)
+    if a.study == "rates": return run_rates(results, a.source, schedule=schedule, jobs=a.jobs, **given)
+    return run_ablation(results, a.source, (a.nl or [2595])[0], a.seeds or 3, schedule, a.variants, a.jobs)
 
-if __name__ == "__main__" and "__file__" in globals(): main() # not in a notebook, which has no file
+if __name__ == "__main__" and "__file__" in globals(): # not in a notebook, which has no file
+    from logsig_fraud.studies import main # workers find the functions of a module, not those of __main__
+    main()
