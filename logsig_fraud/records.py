@@ -30,9 +30,10 @@ def preset_name(
 @lru_cache(maxsize=None)
 def stamp() -> tuple: # commit, versions
     "The commit of the code and the versions that it runs on."
-    git = subprocess.run(["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=Path(__file__).parent if "__file__" in globals() else None, capture_output=True, text=True)
+    def git(*words): return subprocess.run(["git", *words], cwd=Path(__file__).parent if "__file__" in globals() else None, capture_output=True, text=True).stdout.strip()
+    head, changed = git("describe", "--always", "--exclude", "*"), git("status", "--porcelain", "--untracked-files=no", ".") # new rows in results/ are no change of the code
     versions = dict(py=platform.python_version(), np=version("numpy"), sk=version("scikit-learn"), torch=version("torch").split("+")[0])
-    return git.stdout.strip(), " ".join(k + v for k, v in versions.items())
+    return head + "-dirty" * bool(changed), " ".join(k + v for k, v in versions.items())
 
 # %% ../nbs/09_records.ipynb #4f339af4
 KEY = ["data", "provenance", "split", "model", "preset", "nl", "seed"]
