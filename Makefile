@@ -57,7 +57,7 @@ KAGGLE_PYTHON ?= 3.12
 wheels: setup ## the library and what it needs as wheels in kaggle/wheels, for a Kaggle kernel without internet
 	@mkdir -p kaggle/wheels && cp nbs/10_results.ipynb kaggle/wheels/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir kaggle/wheels .
-	@$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(KAGGLE_PYTHON) --dest kaggle/wheels $(WHEELS)
+	@$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(KAGGLE_PYTHON) --platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --dest kaggle/wheels $(WHEELS)
 	@echo "==> kaggle/wheels: upload the folder as a dataset"
 
 readme: setup ## write README.md from nbs/index.ipynb

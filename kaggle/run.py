@@ -15,10 +15,10 @@ def install():
     "Installs the library beside Kaggle's own torch -> the notebook."
     wheel = next(INPUT.glob("**/logsig_fraud-*.whl"), None)
     if wheel:
-        pip("--no-index", "--find-links", wheel.parent, "logsig_fraud", "papermill")
+        pip("--no-index", "--no-deps", *wheel.parent.glob("*.whl")) # the image has the rest
         return wheel.parent / "10_results.ipynb"
     sh("git", "clone", "--depth", 1, REPOSITORY, "/tmp/logsig_fraud")
-    pip("/tmp/logsig_fraud", "papermill")
+    pip("-e", "/tmp/logsig_fraud", "papermill") # where it was cloned, so that every row knows its commit
     return Path("/tmp/logsig_fraud/nbs/10_results.ipynb")
 
 

@@ -95,7 +95,7 @@ def reliability_picture(
     left.scatter(seen["observed"].x, seen["observed"].y, s=12 + 12 * np.log10(seen["rows"].y), color=COLOURS[0])
     left.set(title="Calibration (dots: by number of rows)", xlabel="predicted probability, ten bins", ylabel="observed share of frauds")
     for (name, line), colour in zip(review.items(), COLOURS): right.plot(line.x, line.y, color=colour, label=name)
-    right.set(title="Review of the alerts at 0.5 %", xlabel="share of the alerts that a human looks at", ylabel="money saved")
+    right.set(title="Review of the alerts at 0.5 %", xlabel="share of the alerts that a human looks at", ylabel="price of false alarms saved")
     _legend(fig, right)
     return fig
 
@@ -112,8 +112,8 @@ def _spread(ax, frame, colours): # columns nl, series, mean, std
 def _summary(rows, series, unit=1): # rows and the column that names the series
     return (rows.assign(value=rows.value / unit).groupby(["nl", series]).value.agg(["mean", "std"]).reset_index().rename(columns={series: "series"}) if len(rows) else pd.DataFrame(columns=["nl", "series", "mean", "std"]))
 
-def _two(title, label, colours, ours, theirs):
-    fig, axes = sheet(1 if theirs is None else 2, (5, 3.6), share=True)
+def _two(title, label, colours, ours, theirs, share=True):
+    fig, axes = sheet(1 if theirs is None else 2, (5, 3.6), share=share)
     for ax, name, frame in zip(axes, ("Ours",) if theirs is None else ("Published", "Ours"), (ours,) if theirs is None else (theirs, ours)):
         _spread(ax, frame, colours)
         ax.set_title(f"{title}: {name.lower()}", fontsize=10)
@@ -143,7 +143,7 @@ def width_picture(
     "Mean width of the 90 % interval by outcome, over label budgets."
     def outcome(frame): return frame[frame.metric.str.startswith("interval_width_")].assign(outcome=lambda f: f.metric.str[-2:])
     theirs = outcome(published()).rename(columns={"outcome": "series"})
-    return _two("Interval width", "mean width of the 90 % interval", OUTCOMES, _summary(outcome(rows[rows.value.notna()]), "outcome"), theirs if compared else None)
+    return _two("Interval width", "mean width of the 90 % interval", OUTCOMES, _summary(outcome(rows[rows.value.notna()]), "outcome"), theirs if compared else None, share=False)
 
 # %% ../nbs/09_figures.ipynb #7a96441f
 def network_picture(

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'PUBLISHED', 'PAPER_MODELS', 'LEADS', 'spoken', 'having', 'metric_table', 'side_by_side', 'budget_table',
-           'overview', 'reproduced', 'not_comparable', 'winner', 'standing', 'limits', 'paragraph', 'three_lines',
-           'about', 'markdown', 'save_table']
+           'overview', 'reproduced', 'not_comparable', 'winner', 'standing', 'limits', 'doubt', 'paragraph',
+           'three_lines', 'about', 'markdown', 'save_table']
 
 # %% ../nbs/09_report.ipynb #c28bd278
 import re
@@ -15,7 +15,7 @@ import numpy as np, pandas as pd
 
 from . import __version__
 from .baselines import PAPER
-from .comparison import LOWER, against_paper, compare, published, table
+from .comparison import LOWER, against_paper, by_seed, compare, paired, published, table
 from .core import Provenance, replacing
 from .metrics import KS, RS
 from .records import stamp
@@ -163,7 +163,9 @@ def winner(
     says = f"{title}: {spoken(first)} leads with {show(lead['mean'])}, {show(abs(lead.difference))} ahead of {spoken(second)}"
     if not np.isfinite(lead.low): return f"{says}; one draw of labels cannot tell that from noise."
     low, high = (lead.low, lead.high) if metric not in LOWER else (-lead.high, -lead.low)
-    return f"{says} (90 % interval {show(low)} to {show(high)}), " + ("more than noise." if lead.best else "within noise of at least one other model.")
+    values = by_seed(here, metric, k)
+    near = [m for m in said.index[1:] if (d := paired(values[first], values[m]))[1] >= abs(d[0])]
+    return f"{says} (90 % interval {show(low)} to {show(high)}), " + (f"within noise of {', '.join(map(spoken, near))}." if near else "more than noise.")
 
 # %% ../nbs/09_report.ipynb #007be8dc
 def standing(
@@ -191,11 +193,20 @@ def limits(
     "What a run does not show."
     n, split = rows.seed.nunique(), rows.split.iloc[0]
     who = dict(random="Test customers are also training customers: how the models do on strangers, or later, is not seen here.", customer="Test customers are strangers, but of the same days: how the models age is not seen here.",
-               time="The test days are the last 18: another season is not seen here.")[split]
+               time="The test days are the last 18: another season is not seen here.")[split.split()[0]]
     return [f"The intervals come from {n} draws of labels on one and the same test set; another draw of test customers is not in them." if n > 1 else "With one draw of labels there is no telling how much of a difference is noise.",
             who, "Missed frauds are counted in full and false alarms at 2 % of their amount; other prices may turn the order.", *([f"The paper's figures are left out: {reason}."] if reason else [])]
 
 # %% ../nbs/09_report.ipynb #980ff7c4
+def doubt(
+    rows: pd.DataFrame,   # tidy rows of one data set, split, preset and budget
+    model: str = "SBGAN", # whose
+) -> str:                 # one sentence; empty if the model was not run
+    "What the intervals are worth."
+    if model not in set(rows.model): return ""
+    auroc, inside = (having(rows[rows.model == model], m).value.mean() for m in ("uncertainty_auroc_width", "interval_coverage"))
+    return f"The interval of {spoken(model)} is wider for a wrong decision than for a right one with probability {auroc:.3f}, and in {100 * inside:.0f} % of the bins of like predictions the number of frauds is within the 90 % that it foretells."
+
 LEADS = ("macro F1", "PR-AUC", "cross-entropy", "precision at 0.5 %", "cost at 0.5 % (thousands)", "cost at 0.5 % by saving (thousands)")
 
 def paragraph(
@@ -203,7 +214,7 @@ def paragraph(
     reason: str = "",   # from `not_comparable`
 ) -> str:
     "Who wins what, whether that is more than noise, and what the run does not show."
-    return " ".join(s for s in (*(winner(rows, t) for t in LEADS), standing(rows, compared=not reason), *limits(rows, reason)) if s)
+    return " ".join(s for s in (*(winner(rows, t) for t in LEADS), standing(rows, compared=not reason), doubt(rows), *limits(rows, reason)) if s)
 
 # %% ../nbs/09_report.ipynb #43330d75
 def three_lines(
