@@ -60,7 +60,15 @@ def run_ladder(
     configs = [c for name, c in ladder().items() if not names or name in names]
     return run_grid(cells(nls, range(seeds), ["SBGAN"], configs, ["validation"]), results, source, jobs)
 
-# %% ../nbs/12_default.ipynb #2eb3078c
+# %% ../nbs/12_default.ipynb #4be92dc4
+def _with_gains(here, order, before, metric):
+    "Means of `BARS` for the models in `order`, and what each has more of the metric than the one `before` it, in pairs."
+    out = {title: (by_seed(here, m, k)[order].mean() / unit).map(f"{{:.{digits}f}}".format) for title, (m, k, unit, digits) in BARS.items()}
+    values = by_seed(here, metric)
+    gain = {n: paired(values[n], values[p]) for n, p in before.items()}
+    return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
+
+# %% ../nbs/12_default.ipynb #1c163625
 def ladder_table(
     rows: pd.DataFrame,  # from `run_ladder`
     nl: int,             # budget
@@ -70,14 +78,10 @@ def ladder_table(
     named = {preset_name(c): name for name, c in ladder().items()}
     here = rows[(rows.nl == nl) & rows.preset.isin(named)].assign(model=lambda r: r.preset.map(named), preset="")
     if not len(here): return pd.DataFrame()
-    order, out = [n for n in named.values() if n in set(here.model)], {}
-    for title, (m, k, unit, digits) in BARS.items():
-        mean = by_seed(here, m, k)[order].mean() / unit
-        out[title] = mean.map(f"{{:.{digits}f}}".format)
-    values, before = by_seed(here, metric), {n: p for n, p in zip(order[1:], order) if not n.startswith("without")}
+    order = [n for n in named.values() if n in set(here.model)]
+    before = {n: p for n, p in zip(order[1:], order) if not n.startswith("without")}
     before |= {n: p for n, p in (("without the GAN term", "a lean towards large amounts"), ("without the GAN term, more information", "more information")) if {n, p} <= set(order)}
-    gain = {n: paired(values[n], values[p]) for n, p in before.items()}
-    return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
+    return _with_gains(here, order, before, metric)
 
 # %% ../nbs/12_default.ipynb #81528447
 TRIED = {
@@ -113,10 +117,7 @@ def tried_table(
     here = rows[(rows.nl == nl) & rows.preset.isin(named)].assign(model=lambda r: r.preset.map(named), preset="")
     order = [n for n in named.values() if n in set(here.model)]
     if len(order) < 2: return pd.DataFrame()
-    out = {title: (by_seed(here, m, k)[order].mean() / unit).map(f"{{:.{digits}f}}".format) for title, (m, k, unit, digits) in BARS.items()}
-    values = by_seed(here, metric)
-    gain = {n: paired(values[n], values["default"]) for n in order[1:]}
-    return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
+    return _with_gains(here, order, {n: "default" for n in order[1:]}, metric)
 
 # %% ../nbs/12_default.ipynb #becfa660
 def contest(
