@@ -103,11 +103,12 @@ def audit_picture(
 ) -> plt.Figure:
     "Distances by condition, nearest neighbours, and both clouds on a plane."
     fig, (left, middle, right) = sheet(3, (3.9, 3.4))
-    by, top = found[(found.curve == "distance") & (found.line != "all")], found[found.curve == "distance"][["x", "y"]].max().max()
-    left.scatter(by.x, by.y, s=14, color=COLOURS[0]); left.plot([0, top], [0, top], color="0.7", ls="--", lw=1)
-    left.set(title="Distance to held-out rows,\none dot per condition", xlabel="of real rows (floor)", ylabel="of generated rows")
+    by, ends = found[(found.curve == "distance") & (found.line != "all")], found[found.curve == "distance"][["x", "y"]].stack().agg(["min", "max"])
+    left.scatter(by.x, by.y, s=14, color=COLOURS[0]); left.plot(ends, ends, color="0.7", ls="--", lw=1)
+    left.set(title="Distance to held-out rows,\none dot per condition", xlabel="of real rows (floor)", ylabel="of generated rows", xscale="log", yscale="log")
     for (name, g), colour in zip(found[found.curve == "neighbour"].groupby("line", sort=False), COLOURS): middle.plot(g.y, g.x, color=colour, label=name)
     middle.set(title="Nearest training row", xlabel="distance, standard deviations", ylabel="share of rows nearer", xlim=(0, found[(found.curve == "neighbour") & (found.x <= .95)].y.max()))
+    middle.set_xscale("symlog", linthresh=.1)
     for (name, g), colour in zip(found[found.curve == "plane"].groupby("line", sort=False), COLOURS): right.scatter(g.x, g.y, s=5, alpha=.5, color=colour, label=name)
     plane = found[found.curve == "plane"][["x", "y"]].quantile([.02, .98])
     right.set(title="Two principal components", xlabel="first", ylabel="second", xlim=plane.x, ylim=plane.y)

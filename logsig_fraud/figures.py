@@ -106,7 +106,7 @@ def _spread(ax, frame, colours): # columns nl, series, mean, std
         g = frame[frame.series == series].sort_values("nl")
         at = np.searchsorted(budgets, g.nl) + .5 * (i - (len(colours) - 1) / 2) / len(colours)
         if len(g): ax.errorbar(at, g["mean"], g["std"].fillna(0), fmt="o-", ms=4, lw=.8, capsize=2, color=colour, label=spoken(series))
-    ax.set(xticks=range(len(budgets)), xticklabels=[f"{b:,}" for b in budgets], xlabel="labels")
+    ax.set(xticks=range(len(budgets)), xticklabels=[f"{b:,}" for b in budgets], xlabel="labels", xlim=(-.6, max(len(budgets), 1) - .4))
     if not len(frame): ax.text(.5, .5, "not run yet", ha="center", transform=ax.transAxes)
 
 def _summary(rows, series, unit=1): # rows and the column that names the series

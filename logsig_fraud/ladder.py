@@ -60,7 +60,7 @@ def run_ladder(
     configs = [c for name, c in ladder().items() if not names or name in names]
     return run_grid(cells(nls, range(seeds), ["SBGAN"], configs, ["validation"]), results, source, jobs)
 
-# %% ../nbs/12_default.ipynb #4be92dc4
+# %% ../nbs/12_default.ipynb #c52a37c6
 def _with_gains(here, order, before, metric):
     "Means of `BARS` for the models in `order`, and what each has more of the metric than the one `before` it, in pairs."
     out = {title: (by_seed(here, m, k)[order].mean() / unit).map(f"{{:.{digits}f}}".format) for title, (m, k, unit, digits) in BARS.items()}
@@ -68,7 +68,7 @@ def _with_gains(here, order, before, metric):
     gain = {n: paired(values[n], values[p]) for n, p in before.items()}
     return pd.DataFrame(out).assign(gain=pd.Series({n: f"{d:+.3f} ± {h:.3f}" for n, (d, h) in gain.items()})).fillna("").reindex(order).rename_axis("")
 
-# %% ../nbs/12_default.ipynb #1c163625
+# %% ../nbs/12_default.ipynb #6f33cd54
 def ladder_table(
     rows: pd.DataFrame,  # from `run_ladder`
     nl: int,             # budget
