@@ -39,7 +39,7 @@ CHOICES = dict(
 # %% ../nbs/00_core.ipynb #6a8dacd3
 BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), gain=(1e-6, inf), lean_frauds=(1e-6, inf),
               straight=(0, 5), epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), batch_lab=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
-              friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), checkpoint_every=(1, inf))
+              friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), stretch=(0, inf), checkpoint_every=(1, inf))
 
 # %% ../nbs/00_core.ipynb #a70062d5
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class SamplerConfig:
     batches: str = "fresh"              # how the unlabelled rows of a step are drawn
     burn_in: int = 200                  # epochs before the first sample
     thin: int = 5                       # epochs between samples
+    stretch: float = 0.0                # labelled rows from which on the time after burn-in, and that between samples, grows in proportion; 0: never
     checkpoint_every: int = 50          # epochs between checkpoints
 
 # %% ../nbs/00_core.ipynb #67013026
@@ -126,7 +127,7 @@ class Config(SamplerConfig, NetworkConfig):
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
     default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(4.0, 1.3), latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
-                 epochs=400, burn_in=200, thin=2, batch=256, batch_lab=2048),
+                 epochs=400, burn_in=200, thin=2, stretch=4096.0, batch=256, batch_lab=2048),
     paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),

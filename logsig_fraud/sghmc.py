@@ -24,7 +24,7 @@ from .elements import Scratch, as_tensor, dropout_mask, one_hot
 from .losses import Batch, Diverged, check_terms, discriminator_gradient, generator_gradient, in_parts
 from .networks import Discriminator, Generator
 from .posterior import Posterior
-from .sampler import State, column_levels, glorot_prior, init, keeps_sample, prior_center, sample_prior, step_factor, unpack, update
+from .sampler import State, column_levels, glorot_prior, init, keeps_sample, prior_center, sample_prior, step_factor, stretched, unpack, update
 
 _all_ = ["Diverged", "Posterior", "glorot_prior", "init", "update"]
 
@@ -268,6 +268,7 @@ def sample_posterior(
     amounts=None,           # (columns,) which columns hold the amount, on which the prior leans, see `Inputs`; None: none
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
+    config = stretched(config, len(x_lab))
     if not any(keeps_sample(e, config) for e in range(config.epochs)): raise ValueError(f"no sample would be kept: burn_in = {config.burn_in}, thin = {config.thin}, epochs = {config.epochs}")
     problem = make_problem(x, cond, x_lab, cond_lab, y_lab, config, cards, levels, amounts)
     rng, memory = torch.Generator(problem.x.device).manual_seed(seed), {k: Scratch() for k in ("generator step", "critic step", "generated rows")}
