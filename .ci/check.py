@@ -1,5 +1,6 @@
 """What `make test` runs: every notebook's tests, then the checks that keep notebooks, library, README and parameters together."""
-import ast, difflib, importlib.util, os, re, shutil, subprocess, sys, tempfile, time
+import ast, difflib, importlib.util, os, re, shutil, signal, subprocess, sys, tempfile, time
+from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from nbconvert import MarkdownExporter
 ROOT = Path(__file__).resolve().parent.parent
 NBS = sorted((ROOT / "nbs").glob("*.ipynb"))
 PAPERMILL = [p for p in NBS if p.stem[:2] in ("10", "20", "21")]
+LIMIT = 600 # seconds for one notebook; the longest takes a tenth of it
 SMOKE = dict(quick=True, source="simulated", nl=520, n_unlabelings=1, seed=3)
 
 
@@ -31,15 +33,42 @@ def available_flags():
     return {flag: here[flag] for flag in parser["DEFAULT"]["tst_flags"].split()}
 
 
-def run_notebooks(flags):
-    "nbdev_test with two workers of one thread each -> (notebook, its failure or '') pairs."
+def ended(process):
+    "Ends a process and all that it started, after it has said where each thread stands."
+    for sign, pause in ((signal.SIGABRT, 2), (signal.SIGKILL, 0)):
+        try: os.killpg(process.pid, sign)
+        except ProcessLookupError: break
+        time.sleep(pause)
+    process.wait()
+
+
+def limited(command, seconds=LIMIT, env=(), **options):
+    "Runs a command in its own group of processes -> (exit code, or None if it was not done in time; output)."
+    with tempfile.TemporaryFile("w+") as said: # a file, not a pipe: a process that outlives the command cannot hold it open
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, "PYTHONFAULTHANDLER": "1", **dict(env)}, **options)
+        try: code = process.wait(seconds)
+        except subprocess.TimeoutExpired: code = None
+        ended(process)
+        said.seek(0)
+        return code, said.read()
+
+
+def run_notebook(path, flags):
+    "nbdev_test with one thread in a process of its own; what hangs is tried once more -> (notebook, its failure or '')."
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    command = ["nbdev_test", "--n_workers", "2", "--timing", "--flags", " ".join(f for f, on in flags.items() if on)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **threads}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    print(done.stdout, flush=True)
-    failed = re.findall(r"^\t(\S+\.ipynb)$", done.stdout, re.M)
-    if done.returncode and not failed: return [("nbdev_test", f"ended with code {done.returncode}")]
-    return [(p.name, "see above" if p.name in failed else "") for p in NBS]
+    command, start = ["nbdev_test", "--path", str(path), "--n_workers", "0", "--flags", " ".join(f for f, on in flags.items() if on)], time.time()
+    for _ in range(2):
+        code, said = limited(command, env=threads, cwd=ROOT)
+        if code is not None: break
+        print(f"==> {path.name} was not done after {LIMIT} s:\n{said}", flush=True)
+    trouble = "not done in time, twice" if code is None else f"ended with code {code}" if code else ""
+    print(f"{path.name}: {time.time() - start:.0f} s" + (f", {trouble}\n{said}" if trouble else ""), flush=True)
+    return path.name, trouble
+
+
+def run_notebooks(flags):
+    "All notebooks, two at a time."
+    with ThreadPoolExecutor(2) as pool: return list(pool.map(lambda p: run_notebook(p, flags), NBS))
 
 
 def skipped_cells(flags):
@@ -97,14 +126,13 @@ def papermill(path, folder, **parameters):
     "Runs a notebook as a user would, from another folder -> (exit code, output)."
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = ["papermill", str(path), str(Path(folder, "out.ipynb")), *given, "-p", "out", str(folder)]
-    done = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return done.returncode, done.stdout
+    return limited(command, cwd=folder)
 
 
 def check_papermill():
     with tempfile.TemporaryDirectory() as tmp:
         code, said = papermill(ROOT / "nbs" / "10_results.ipynb", tmp, **SMOKE)
-        return code and said[-2000:]
+        return code != 0 and said[-2000:]
 
 
 def check_parameters():

@@ -166,7 +166,7 @@ def keeps_sample(
     "Whether an epoch ends with a sample."
     return epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0 and (config.schedule == "constant" or step_factor(epoch, config) <= 0.5)
 
-# %% ../nbs/06_sampler.ipynb #bda18fee
+# %% ../nbs/06_sampler.ipynb #dff933e4
 LONGEST = 8 # times the schedule, at most: who has half a million labels is not short of information, but of time
 
 def stretched(

@@ -62,7 +62,7 @@ def row_groups(
 ) -> list:              # (number, path, row group, rows)
     "The pieces that a source is read in."
     source = Path(source)
-    files = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
+    files = sorted(source.glob("[!.]*.parquet")) if source.is_dir() else [source]
     if not files: raise DataError(f"there is no .parquet file in {source}")
     about = [(str(f), pq.ParquetFile(f).metadata) for f in files]
     return [(i, *piece) for i, piece in enumerate((f, g, m.row_group(g).num_rows) for f, m in about for g in range(m.num_row_groups))]
@@ -101,14 +101,16 @@ def customer_parts(
     try:
         run_tasks(partial(deal_out, columns=columns, parts=max(1, -(-sum(p[3] for p in pieces) // rows)), folder=folder), pieces, client, "row group")
         yield sorted(folder.iterdir())
-    finally: shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        for half in out.glob(".*.parquet"): half.unlink() # of workers that were killed
 
 # %% ../nbs/15_scaleout.ipynb #d80f5f73
 def read_part(
     folder: str | Path, # of one part
 ) -> pd.DataFrame:      # transactions, in the order of the source
     "The transactions of a part."
-    return pa.concat_tables([pq.read_table(f) for f in sorted(Path(folder).glob("*.parquet"))]).unify_dictionaries().to_pandas()
+    return pa.concat_tables([pq.read_table(f) for f in sorted(Path(folder).glob("[!.]*.parquet"))]).unify_dictionaries().to_pandas()
 
 # %% ../nbs/15_scaleout.ipynb #786c89c4
 def part_maxima(
