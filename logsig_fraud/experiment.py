@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from .augmentations import path_scale
-from .baselines import BASELINES, recent_transactions
+from .baselines import BASELINES, ON_REQUEST, recent_transactions
 from .core import PRESETS, Config, preset
 from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, risk_bands, split, validation_split
 from .inputs import CategoryAmounts, Inputs, fit_category_amounts, fit_inputs
@@ -116,14 +116,14 @@ class BayesianGAN:
 MODELS = ("SBGAN", *BASELINES)
 
 def make_model(
-    name: str,                # one of `MODELS`
+    name: str,                # one of `MODELS`, or on request "large ensemble"
     config: Config,           # read by the Bayesian GAN; baselines have settings of their own
     cards: tuple = (8, 2, 5), # how many values each condition may have
     **options,                # of `BayesianGAN`: checkpoint, progress, device
 ):
     "A model that is not yet fitted."
-    if name not in MODELS: raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, MODELS))}")
-    model = BayesianGAN(config, **options) if name == "SBGAN" else BASELINES[name]()
+    if name not in (names := (*MODELS, *ON_REQUEST)): raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, names))}")
+    model = BayesianGAN(config, **options) if name == "SBGAN" else (BASELINES | ON_REQUEST)[name]()
     model.cards = cards
     return model
 
@@ -267,7 +267,7 @@ def main(args=None):
     parser.add_argument("--results", default="results/baselines.csv", help="file to add rows to")
     parser.add_argument("--nl", type=int, nargs="+", default=BUDGETS, help="label budgets")
     parser.add_argument("--seeds", type=int, default=5, help="unlabelings")
-    parser.add_argument("--models", nargs="+", default=["all"], help=f"'all' baselines, or some of: {', '.join(MODELS)}")
+    parser.add_argument("--models", nargs="+", default=["all"], help=f"'all' baselines, or some of: {', '.join((*MODELS, *ON_REQUEST))}")
     parser.add_argument("--preset", default="authors", choices=list(PRESETS))
     parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="changes to the preset, such as bands=all depth=4 prior_scales=1,0.1,0.1")
     parser.add_argument("--splits", nargs="+", default=["random"], choices=[*SPLITS, "validation"])

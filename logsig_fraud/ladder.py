@@ -24,7 +24,7 @@ BARS = { # title -> metric, K or r, unit, digits
 }
 
 # %% ../nbs/12_default.ipynb #346dbb41
-_START = dict(depth=3, terms="log", straight=0, gain=1.0, prior_scales=(1.0, 0.1, 0.01), lean=(), lr_d=0.005)
+_START = dict(depth=3, terms="log", straight=0, gain=1.0, prior_scales=(1.0, 0.1, 0.01), lean=(), lr_d=0.005, stretch=0.0)
 LADDER = { # what each step changes in the one before
     "bent columns, a prior, four chains": dict(),
     "level 1 as it is": dict(straight=1, prior_scales=(1.0, 0.1, 0.01, 1.0)),
@@ -34,6 +34,7 @@ LADDER = { # what each step changes in the one before
     "a wider prior": dict(gain=2.0, prior_scales=(1.0, 0.3, 1.0)),
     "less belief in unbent columns": dict(prior_scales=(1.0, 0.3, 0.1)),
     "a lean towards large amounts": dict(lean=(4.0, 1.3)),
+    "longer chains with many labels": dict(stretch=4096.0),
     "more information": dict(information="extended"),
 }
 SHORT = dict(epochs=200, burn_in=100, thin=5) # of the published model, instead of 1,000 epochs
@@ -80,7 +81,7 @@ def ladder_table(
     if not len(here): return pd.DataFrame()
     order = [n for n in named.values() if n in set(here.model)]
     before = {n: p for n, p in zip(order[1:], order) if not n.startswith("without")}
-    before |= {n: p for n, p in (("without the GAN term", "a lean towards large amounts"), ("without the GAN term, more information", "more information")) if {n, p} <= set(order)}
+    before |= {n: p for n, p in (("without the GAN term", "longer chains with many labels"), ("without the GAN term, more information", "more information")) if {n, p} <= set(order)}
     return _with_gains(here, order, before, metric)
 
 # %% ../nbs/12_default.ipynb #81528447
