@@ -17,7 +17,7 @@ from .core import Config, preset
 from .elements import Scratch, dropout_mask, one_hot
 from .inputs import fit_inputs, signature_depth
 from .networks import Classifier
-from .sampler import column_levels, glorot_prior, sample_prior, stretched
+from .sampler import column_levels, glorot_prior, sample_prior, times_longer
 
 # %% ../nbs/07_baseline_networks.ipynb #3575f1c9
 def target_gradient(
@@ -101,7 +101,7 @@ def train(self: Net,
     "Adam on all chains at once; under the prior the step size falls to zero."
     self.params = sample_prior(self.net, self.scales, self.chains, self.gen)
     adam, memory = torch.optim.Adam(self.params.values(), self.lr, betas=(.9, .99)), Scratch()
-    steps = round(self.steps * stretched(self.config, len(x)).epochs / self.config.epochs)
+    steps = self.steps * times_longer(self.config, len(x))
     for i, rows in enumerate(batches(len(x), self.batch, steps, self.gen)):
         adam.param_groups[0]["lr"] = self.lr * (1 - i / steps) if self.prior else self.lr
         grads = target_gradient(self.net, self.params, x[rows], hot[rows], target[rows], self.gen, memory)
@@ -124,10 +124,10 @@ LEVELS = (1.0, 0.1, 0.01, 0.001) # a tenth of the prior's width for each further
 def deep_ensemble(
     members: int = 5, # networks with different starts
     steps: int = 600, # of Adam
-    stretch: float = 0.0, # labelled rows from which on the steps grow as our epochs do, see `stretched`; 0: never
+    stretch: float = 0.0, # labelled rows that the steps are made for, see `stretched`; 0: any number
 ) -> Ensemble:
     "Networks with different starts, two layers and a linear path each, on asinh-scaled columns under the prior."
-    return Ensemble(Config(prior_scales=LEVELS, straight=0, stretch=stretch, epochs=400, burn_in=200), chains=members, steps=steps, batch=1024, lr=1e-2, prior=True)
+    return Ensemble(Config(prior_scales=LEVELS, straight=0, stretch=stretch), chains=members, steps=steps, batch=1024, lr=1e-2, prior=True)
 
 # %% ../nbs/07_baseline_networks.ipynb #91ef7c83
 class MeanTeacher(Net):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST', 'column_levels', 'glorot_prior', 'sample_prior', 'log_prior', 'prior_center', 'pack', 'unpack', 'State',
-           'init', 'update', 'step_factor', 'keeps_sample', 'stretched']
+           'init', 'update', 'step_factor', 'keeps_sample', 'times_longer', 'stretched']
 
 # %% ../nbs/06_sampler.ipynb #3f4f009e
 import math
@@ -167,12 +167,19 @@ def keeps_sample(
     return epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0 and (config.schedule == "constant" or step_factor(epoch, config) <= 0.5)
 
 # %% ../nbs/06_sampler.ipynb #dff933e4
-LONGEST = 10 # times the schedule, at most: who has half a million labels is not short of information, but of time
+LONGEST = 5 # times the schedule, at most: who has half a million labels is not short of information, but of time
+
+def times_longer(
+    config: Config, # `stretch` is used
+    labels: int,    # labelled rows
+) -> int:
+    "How many times as long the schedule is with so many labels."
+    return min(max(1, round(labels / config.stretch)), LONGEST) if config.stretch else 1
 
 def stretched(
     config: Config, # `stretch`, `epochs`, `burn_in` and `thin` are used
     labels: int,    # labelled rows
 ) -> Config:        # with the schedule that is run, and nothing left to stretch
     "The schedule for so many labels."
-    factor = min(max(1, round(labels / config.stretch)), LONGEST) if config.stretch else 1
-    return replace(config, epochs=config.burn_in + factor * (config.epochs - config.burn_in), thin=factor * config.thin, stretch=0.0)
+    n = times_longer(config, labels)
+    return replace(config, epochs=n * config.epochs, burn_in=n * config.burn_in, thin=n * config.thin, stretch=0.0)
