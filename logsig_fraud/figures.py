@@ -7,6 +7,8 @@ __all__ = ['COLOURS', 'OUTCOMES', 'sheet', 'density_picture', 'loss_picture', 'd
            'cost_picture', 'width_picture', 'network_picture']
 
 # %% ../nbs/09_figures.ipynb #77b81f7a
+from itertools import cycle
+
 import matplotlib.pyplot as plt
 import numpy as np, pandas as pd
 
@@ -102,10 +104,10 @@ def reliability_picture(
 # %% ../nbs/09_figures.ipynb #a66be291
 def _spread(ax, frame, colours): # columns nl, series, mean, std
     budgets = sorted(frame.nl.unique())
-    for i, (series, colour) in enumerate(colours.items()):
+    for i, ((series, colour), mark) in enumerate(zip(colours.items(), cycle("osD^vX<>P"))):
         g = frame[frame.series == series].sort_values("nl")
         at = np.searchsorted(budgets, g.nl) + .5 * (i - (len(colours) - 1) / 2) / len(colours)
-        if len(g): ax.errorbar(at, g["mean"], g["std"].fillna(0), fmt="o-", ms=4, lw=.8, capsize=2, color=colour, label=spoken(series))
+        if len(g): ax.errorbar(at, g["mean"], g["std"].fillna(0), fmt=f"{mark}-", ms=4, lw=.8, capsize=2, color=colour, label=spoken(series))
     ax.set(xticks=range(len(budgets)), xticklabels=[f"{b:,}" for b in budgets], xlabel="labels", xlim=(-.6, max(len(budgets), 1) - .4))
     if not len(frame): ax.text(.5, .5, "not run yet", ha="center", transform=ax.transAxes)
 
