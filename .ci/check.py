@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = sorted((ROOT / "nbs").glob("*.ipynb"))
 PAPERMILL = [p for p in NBS if p.stem[:2] in ("10", "20", "21")]
 LIMIT = 600 # seconds for one notebook; the longest takes a tenth of it
+LIVE, HUNG = set(), [] # commands that are running; notebooks that were not done in time
 SMOKE = dict(quick=True, source="simulated", nl=520, n_unlabelings=1, seed=3)
 
 
@@ -33,24 +34,36 @@ def available_flags():
     return {flag: here[flag] for flag in parser["DEFAULT"]["tst_flags"].split()}
 
 
-def ended(process):
-    "Ends a process and all that it started, after it has said where each thread stands."
+def end(process):
+    "Ends a command and what is left of its group, after Python has said where each thread stands -> whether anything was left."
+    LIVE.discard(process)
+    left = False
     for sign, pause in ((signal.SIGABRT, 2), (signal.SIGKILL, 0)):
         try: os.killpg(process.pid, sign)
         except ProcessLookupError: break
+        left = True
         time.sleep(pause)
     process.wait()
+    return left
 
 
 def limited(command, seconds=LIMIT, env=(), **options):
     "Runs a command in its own group of processes -> (exit code, or None if it was not done in time; output)."
-    with tempfile.TemporaryFile("w+") as said: # a file, not a pipe: a process that outlives the command cannot hold it open
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said: # a file, not a pipe: what outlives the command cannot hold it open
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, "PYTHONFAULTHANDLER": "1", **dict(env)}, **options)
+        LIVE.add(process)
+        code = None
         try: code = process.wait(seconds)
-        except subprocess.TimeoutExpired: code = None
-        ended(process)
+        except subprocess.TimeoutExpired: pass
+        finally: left = end(process)
         said.seek(0)
-        return code, said.read()
+        return code, said.read() + ("\n(it left processes behind, which were ended)" if left and code is not None else "")
+
+
+def give_up(*_):
+    "What was started ends with us."
+    for process in list(LIVE): end(process)
+    os._exit(130)
 
 
 def run_notebook(path, flags):
@@ -61,8 +74,9 @@ def run_notebook(path, flags):
         code, said = limited(command, env=threads, cwd=ROOT)
         if code is not None: break
         print(f"==> {path.name} was not done after {LIMIT} s:\n{said}", flush=True)
+        HUNG.append(path.name)
     trouble = "not done in time, twice" if code is None else f"ended with code {code}" if code else ""
-    print(f"{path.name}: {time.time() - start:.0f} s" + (f", {trouble}\n{said}" if trouble else ""), flush=True)
+    print(f"{path.name}: {time.time() - start:.0f} s" + (f", {trouble}\n{said}" if trouble or "left processes" in said else ""), flush=True)
     return path.name, trouble
 
 
@@ -132,7 +146,7 @@ def papermill(path, folder, **parameters):
 def check_papermill():
     with tempfile.TemporaryDirectory() as tmp:
         code, said = papermill(ROOT / "nbs" / "10_results.ipynb", tmp, **SMOKE)
-        return code != 0 and said[-2000:]
+        return code != 0 and f"ended with code {code}: {said[-2000:]}"
 
 
 def check_parameters():
@@ -153,6 +167,7 @@ CHECKS = {"library agrees with notebooks": check_export, "notebooks are clean": 
 
 
 def main():
+    for sign in (signal.SIGINT, signal.SIGTERM): signal.signal(sign, give_up)
     flags = available_flags()
     print(f"==> notebooks; flags on: {' '.join(f for f, on in flags.items() if on) or 'none'}", flush=True)
     outcome = run_notebooks(flags)
@@ -163,6 +178,7 @@ def main():
         print(f"==> {name}: {'FAILED: ' + outcome[-1][1] if outcome[-1][1] else 'ok'} ({time.time() - start:.0f} s)", flush=True)
     skipped = skipped_cells(flags)
     for flag in sorted({f for _, f in skipped}): print(f"==> skipped for want of '{flag}': {sum(f == flag for _, f in skipped)} cells")
+    for name in HUNG: print(f"==> not done after {LIMIT} s and tried again: {name}")
     failed = [name for name, trouble in outcome if trouble]
     for name in failed: print(f"==> FAILED: {name}")
     print(f"{len(outcome) - len(failed)} passed, {len(failed)} failed" + (f", {len(skipped)} skipped" if skipped else ""))

@@ -103,7 +103,7 @@ def customer_parts(
         yield sorted(folder.iterdir())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        for half in out.glob(".*.parquet"): half.unlink() # of workers that were killed
+        for half in out.glob(".*.parquet"): half.unlink(missing_ok=True) # of workers that were killed
 
 # %% ../nbs/15_scaleout.ipynb #d80f5f73
 def read_part(

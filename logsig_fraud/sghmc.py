@@ -268,7 +268,7 @@ def sample_posterior(
     amounts=None,           # (columns,) which columns hold the amount, on which the prior leans, see `Inputs`; None: none
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
-    config = stretched(config, len(x_lab))
+    given, config = config, stretched(config, len(x_lab))
     if not any(keeps_sample(e, config) for e in range(config.epochs)): raise ValueError(f"no sample would be kept: burn_in = {config.burn_in}, thin = {config.thin}, epochs = {config.epochs}")
     problem = make_problem(x, cond, x_lab, cond_lab, y_lab, config, cards, levels, amounts)
     rng, memory = torch.Generator(problem.x.device).manual_seed(seed), {k: Scratch() for k in ("generator step", "critic step", "generated rows")}
@@ -289,7 +289,7 @@ def sample_posterior(
     except KeyboardInterrupt:
         if not run.samples: raise
         warnings.warn(f"stopped at epoch {run.epoch} of {config.epochs}: the posterior has {len(run.samples)} draws", stacklevel=2)
-    return finish(problem, run, columns, seed)
+    return finish(problem._replace(config=given), run, columns, seed)
 
 # %% ../nbs/06_sghmc.ipynb #01b89aa1
 def finish(
