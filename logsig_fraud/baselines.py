@@ -172,4 +172,4 @@ REFERENCES = {
     "GRU": GRU,
 }
 BASELINES = PAPER | REFERENCES
-ON_REQUEST = {"large ensemble": partial(deep_ensemble, members=80, stretch=5190.0)} # as much time as our own model takes; not among "all"
+ON_REQUEST = {"large ensemble": partial(deep_ensemble, members=80, stretch=2595.0)} # as much time as our own model takes; not among "all"

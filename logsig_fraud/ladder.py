@@ -34,7 +34,7 @@ LADDER = { # what each step changes in the one before
     "a wider prior": dict(gain=2.0, prior_scales=(1.0, 0.3, 1.0)),
     "less belief in unbent columns": dict(prior_scales=(1.0, 0.3, 0.1)),
     "a lean towards large amounts": dict(lean=(4.0, 1.3)),
-    "longer chains with many labels": dict(stretch=5190.0),
+    "longer chains with many labels": dict(stretch=2595.0),
     "more information": dict(information="extended"),
 }
 SHORT = dict(epochs=200, burn_in=100, thin=5) # of the published model, instead of 1,000 epochs
