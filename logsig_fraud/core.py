@@ -89,7 +89,7 @@ class SamplerConfig:
     batches: str = "fresh"              # how the unlabelled rows of a step are drawn
     burn_in: int = 200                  # epochs before the first sample
     thin: int = 5                       # epochs between samples
-    stretch: float = 0.0                # labelled rows that the schedule is made for; with more, it is as many times as long; 0: with any number
+    stretch: float = 0.0                # labelled rows that the schedule is made for; with more, it is as many times as long, up to five; 0: with any number
     checkpoint_every: int = 50          # epochs between checkpoints
 
 # %% ../nbs/00_core.ipynb #67013026
