@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['BARS', 'LADDER', 'SHORT', 'TRIED', 'ladder', 'run_ladder', 'ladder_table', 'ladder_picture', 'run_tried',
-           'tried_table', 'contest', 'contest_table', 'contest_picture', 'headline', 'main']
+           'tried_table', 'contest', 'contest_table', 'contest_picture', 'headline', 'across_splits', 'main']
 
 # %% ../nbs/12_default.ipynb #e96f36ec
 import argparse
@@ -210,6 +210,16 @@ def headline(
     for (s, nl, title), r in judged.iterrows():
         if s == split and title in titles: out.setdefault(nl, {})[title] = f"{r.ours:.{BARS[title][3]}f} against {r.best:.{BARS[title][3]}f}"
     return pd.DataFrame(out).rename_axis("labels")
+
+# %% ../nbs/12_default.ipynb #0d83ee35
+def across_splits(
+    rows: pd.DataFrame, # tidy rows of splits such as "random 7", one draw of labels each
+) -> pd.DataFrame:      # the same with split "random" and seed 7
+    "Splits in the place of unlabelings, for paired comparisons."
+    bare = rows.split[~rows.split.str.fullmatch(r"[a-z]+ [0-9]+")]
+    if len(bare): raise ValueError(f"split = {bare.iloc[0]!r} has no number: give rows of splits such as 'random 7'")
+    part = rows.split.str.split(expand=True)
+    return rows.assign(split=part[0], seed=part[1].astype(int))
 
 # %% ../nbs/12_default.ipynb #9ed58a2b
 def main(args=None):
