@@ -30,8 +30,10 @@ CHOICES = dict(
     risk_weighting=("order", "risk"),   # order: as the paper writes it; risk: as the authors coded it
     conditions=("matched", "shuffled"), # shuffled: condition and log-signature do not belong together, the bug of the paper's code
     batches=("fresh", "repeated"),      # repeated: the same n_critic batches for ever, the bug of the paper's code
+    draws=("uniform", "errors"),        # errors: half of the labelled rows by how wrong the chains are about them, with weights that make up for it
     noise=("fresh", "frozen"),          # frozen: one draw, added at every step, the bug of the paper's code
     prior=("density", "start"),         # density: its gradient enters every update; start: initial weights only
+    mass=("one", "prior"),              # prior: embeddings of conditions are as light as their prior is wide, and move as far
     sampler=("momentum", "adam"),       # momentum: SGHMC as in Algorithm 1; adam: preconditioned, as the paper ran it
     schedule=("constant", "cyclical"),  # of the step size
 )
@@ -72,12 +74,14 @@ class SamplerConfig:
     n_critic: int = 5                   # discriminator steps per generator step
     batch: int = 2048                   # unlabelled rows per step, and as many generated ones
     batch_lab: int = 0                  # labelled rows per step, or all if there are not more; 0: all
+    draws: str = "uniform"              # how they are drawn
     chains: int = 4                     # discriminators sampled in parallel, MC_d
     generators: int = 4                 # generators sampled in parallel, MC_g
     lr_g: float = 1e-3                  # step size eta of the generators
     lr_d: float = 5e-3                  # step size eta of the discriminators
     schedule: str = "constant"          # of both step sizes
     cycles: int = 4                     # of a cyclical step size; samples are kept in the second half of each
+    mass: str = "one"                   # how far embeddings move in a step
     friction: float = 0.1               # alpha: the share of the momentum that a step loses
     beta2: float = 0.99                 # memory of the squared gradients, adam only
     damping: float = 1e-3               # added to their root, adam only
@@ -126,8 +130,8 @@ class Config(SamplerConfig, NetworkConfig):
 
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
-    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(4.0, 1.3), latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
-                 epochs=400, burn_in=200, thin=2, stretch=2595.0, batch=256, batch_lab=2048),
+    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(2.5, 5.0), lean_frauds=10.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
+                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=1300.0, batch=256, batch_lab=640, draws="errors"),
     paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),

@@ -36,10 +36,11 @@ def critic_score(
 def labeled_loss(
     scores: torch.Tensor, # (..., rows, K + 1) raw scores of labelled rows
     y: torch.Tensor,      # (rows,) class numbers 0 .. K-1
+    weight: torch.Tensor | float = 1.0, # (rows,) how much each row counts
 ) -> torch.Tensor:        # (...) mean cross-entropy, nats
     "Cross-entropy of the real classes."
     log_p = torch.log_softmax(scores[..., 1:], -1)
-    return -log_p.gather(-1, y.expand(log_p.shape[:-1]).unsqueeze(-1)).mean((-1, -2))
+    return -(log_p.gather(-1, y.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1) * weight).mean(-1)
 
 # %% ../nbs/05_losses.ipynb #f76d5b27
 def unlabeled_loss(
@@ -74,6 +75,7 @@ class Batch(NamedTuple):
     hot: torch.Tensor | None = None   # (rows, sum(cards)) the conditions of both
     u: torch.Tensor | None = None     # (chains, rows, 1) where between generated (0) and real (1) the penalty looks
     keep: torch.Tensor | None = None  # (chains, 3 rows + labelled rows, columns) dropout mask; order: between, real, generated, labelled
+    weight: torch.Tensor | float = 1.0 # (labelled rows,) how much each labelled row counts
 
 # %% ../nbs/05_losses.ipynb #5cc57d9e
 def discriminator_loss(
@@ -86,7 +88,7 @@ def discriminator_loss(
     B = 0 if batch.real is None else len(batch.real)
     keep = (None,) * 4 if batch.keep is None else batch.keep.split([B, B, B, len(batch.lab)], 1)
     def scores(x, hot, k): return net(params, x, hot, net.forward(params, x, hot, keep=k))
-    labeled = labeled_loss(scores(batch.lab, batch.hot_lab, keep[3]), batch.y)
+    labeled = labeled_loss(scores(batch.lab, batch.hot_lab, keep[3]), batch.y, batch.weight)
     unlabeled, penalty = torch.zeros_like(labeled), torch.zeros_like(labeled)
     if B:
         unlabeled = unlabeled_loss(scores(batch.real, batch.hot, keep[1]), scores(batch.fake, batch.hot, keep[2]))
@@ -161,8 +163,8 @@ def score_gradient(
     scores = torch.baddbmm(params["out.b"], last[:, 3 * B:], params["out"])
     if net.linear_path: scores.baddbmm_(batch.lab.expand(C, -1, -1), params["linear"])
     hot, log_p = one_hot(batch.y.unsqueeze(-1), (net.n_out - 1,)).to(last.dtype), torch.log_softmax(scores[..., 1:], -1)
-    ds = torch.zeros_like(scores)
-    torch.sub(log_p.exp(), hot, out=ds[..., 1:]).mul_(config.lambda_lab / total[1])
+    ds, count = torch.zeros_like(scores), batch.weight.unsqueeze(-1) if isinstance(batch.weight, torch.Tensor) else batch.weight
+    torch.sub(log_p.exp(), hot, out=ds[..., 1:]).mul_(count * (config.lambda_lab / total[1]))
     torch.bmm(ds, params["out"].mT, out=d[:, 3 * B:])
     grads["out"].baddbmm_(last[:, 3 * B:].mT, ds)
     grads["out.b"] += ds.sum(1, keepdim=True)
@@ -178,7 +180,7 @@ def score_gradient(
         d[:, :B].zero_()
         d[:, B:2 * B] = d[:, 2 * B:3 * B] = through.unsqueeze(1) * (config.lambda_unl / total[0])
         d[:, 2 * B:3 * B].neg_()
-    return unlabeled, -(log_p * hot).sum((1, 2)) / total[1], d
+    return unlabeled, -(log_p * hot * count).sum((1, 2)) / total[1], d
 
 # %% ../nbs/05_losses.ipynb #217a10f2
 def discriminator_gradient(
@@ -220,11 +222,11 @@ def in_parts(
     n: int,       # how many parts
 ) -> list:        # `n` batches, or fewer where there are fewer rows
     "The rows of a step in parts of about equal size."
-    lab = [a.chunk(n) for a in batch[:3]]
-    if batch.real is None: return [Batch(*part) for part in zip(*lab)]
+    lab, count = [a.chunk(n) for a in batch[:3]], batch.weight.chunk(n) if isinstance(batch.weight, torch.Tensor) else [batch.weight] * n
+    if batch.real is None: return [Batch(*part, weight=w) for *part, w in zip(*lab, count)]
     unl = [*(a.chunk(n) for a in batch[3:6]), batch.u.chunk(n, 1)]
     if len(lab[0]) != len(unl[0]): return [batch]
-    return [Batch(*part) for part in zip(*lab, *unl)]
+    return [Batch(*part, weight=w) for *part, w in zip(*lab, *unl, count)]
 
 # %% ../nbs/05_losses.ipynb #b0f93121
 def generator_gradient(
