@@ -145,10 +145,11 @@ def split(
 # %% ../nbs/01_data.ipynb #7d1f0a12
 def validation_split(
     samples: Samples,
-    seed: int = 0, # of the random split and of the split of its training rows
+    seed: int = 0,       # of the split of the training rows
+    split_seed: int = 0, # of the random split, whose training rows they are
 ) -> tuple: # row numbers (train, validation), sorted; as many validation rows as the random split has test rows
     "Rows to learn from and rows to choose by, both among the training rows of the random split."
-    rows, _ = split(samples, "random", seed)
+    rows, _ = split(samples, "random", split_seed)
     return tuple(map(np.sort, train_test_split(rows, test_size=1 / 9, stratify=samples.y[rows], random_state=seed)))
 
 # %% ../nbs/01_data.ipynb #a33fcbfb

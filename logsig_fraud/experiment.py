@@ -71,7 +71,7 @@ def make_task(
     seed: int,                 # of the unlabeling
     config: Config,            # path, scaling, bands
     how: str = "random",       # "random", "customer", "time", or "validation", whose test rows are training rows of "random"
-    split_seed: int = 0,       # of the split, the same for all unlabelings
+    split_seed: int = 0,       # of the split, the same for all unlabelings; "validation" takes other rows out of the same training rows
     rows: tuple | None = None, # (train, test) row numbers instead of a split by name
 ) -> Task:
     "Split, labels, features and conditions, each fitted on what it may see."
