@@ -130,8 +130,8 @@ class Config(SamplerConfig, NetworkConfig):
 
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
-    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(2.5, 5.0), lean_frauds=10.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
-                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=1300.0, batch=256, batch_lab=640, draws="errors"),
+    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(3.4, 6.8), lean_frauds=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
+                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=2595.0, batch=256, batch_lab=640, draws="errors"),
     paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),

@@ -40,8 +40,8 @@ LADDER = { # what each step changes in the one before
     "a lean towards large amounts": dict(lean=(4.0, 1.3)),
     "longer chains with many labels": dict(stretch=2595.0),
     "labelled rows by their errors": dict(draws="errors", batch_lab=640),
-    "a lean for the head of the ranking": dict(lean=(2.5, 5.0), lean_frauds=10.0),
-    "chains that travel further": dict(mass="prior", clip=10.0, friction=0.05, stretch=1300.0),
+    "a lean for the head of the ranking": dict(lean=(3.4, 6.8), lean_frauds=5.0),
+    "chains that travel further": dict(mass="prior", clip=10.0, friction=0.05),
     "more information": dict(information="extended"),
 }
 SHORT = dict(epochs=200, burn_in=100, thin=5) # of the published model, instead of 1,000 epochs
@@ -113,7 +113,7 @@ def ladder_picture(
     return fig
 
 # %% ../nbs/12_default.ipynb #81528447
-BEFORE = dict(lean=(4.0, 1.3), lean_frauds=20.0, friction=0.1, clip=0.0, mass="one", stretch=2595.0, batch_lab=2048, draws="uniform") # the preset without the last three steps to it
+BEFORE = dict(lean=(4.0, 1.3), lean_frauds=20.0, friction=0.1, clip=0.0, mass="one", batch_lab=2048, draws="uniform") # the preset without the last three steps to it
 TRIED = {
     "no columns as they are": dict(straight=0, prior_scales=(1.0, 0.3)),
     "a lean that does not fade": dict(lean_frauds=1e6),
