@@ -30,10 +30,10 @@ CHOICES = dict(
     risk_weighting=("order", "risk"),   # order: as the paper writes it; risk: as the authors coded it
     conditions=("matched", "shuffled"), # shuffled: condition and log-signature do not belong together, the bug of the paper's code
     batches=("fresh", "repeated"),      # repeated: the same n_critic batches for ever, the bug of the paper's code
-    draws=("uniform", "errors"),        # errors: half of the labelled rows by how wrong the chains are about them, with weights that make up for it
+    lab_draws=("uniform", "errors"),    # errors: half of them by how wrong the chains are about a row, with weights that make up for it
     noise=("fresh", "frozen"),          # frozen: one draw, added at every step, the bug of the paper's code
     prior=("density", "start"),         # density: its gradient enters every update; start: initial weights only
-    mass=("one", "prior"),              # prior: embeddings of conditions are as light as their prior is wide, and move as far
+    mass=("one", "prior"),              # prior: embeddings of conditions take steps as many times larger as their prior is wider than that of a square hidden layer
     sampler=("momentum", "adam"),       # momentum: SGHMC as in Algorithm 1; adam: preconditioned, as the paper ran it
     schedule=("constant", "cyclical"),  # of the step size
 )
@@ -74,7 +74,7 @@ class SamplerConfig:
     n_critic: int = 5                   # discriminator steps per generator step
     batch: int = 2048                   # unlabelled rows per step, and as many generated ones
     batch_lab: int = 0                  # labelled rows per step, or all if there are not more; 0: all
-    draws: str = "uniform"              # how they are drawn
+    lab_draws: str = "uniform"          # how labelled rows are drawn where a step does not see all
     chains: int = 4                     # discriminators sampled in parallel, MC_d
     generators: int = 4                 # generators sampled in parallel, MC_g
     lr_g: float = 1e-3                  # step size eta of the generators
@@ -85,7 +85,7 @@ class SamplerConfig:
     friction: float = 0.1               # alpha: the share of the momentum that a step loses
     beta2: float = 0.99                 # memory of the squared gradients, adam only
     damping: float = 1e-3               # added to their root, adam only
-    clip: float = 0.0                   # longest gradient of a chain; 0: any
+    clip: float = 0.0                   # longest gradient of the loss that a chain follows; 0: any; where it is reached, the law is no longer exact
     noise: str = "fresh"                # the injected noise
     temperature: float = 1.0            # of the posterior; 0: no noise, an optimiser
     loss_weight: float = 0.0            # observations that the mean loss stands for; 0: every labelled row counts once, for generators every unlabelled one
@@ -131,7 +131,7 @@ class Config(SamplerConfig, NetworkConfig):
 # %% ../nbs/00_core.ipynb #39078bfb
 PRESETS = dict(
     default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(3.4, 6.8), lean_frauds=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
-                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=2595.0, batch=256, batch_lab=640, draws="errors"),
+                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=2595.0, batch=256, batch_lab=640, lab_draws="errors"),
     paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),

@@ -188,7 +188,7 @@ def run(
     seed: int,                      # of the unlabeling, and of the models' draws
     models: str | list,             # names from `MODELS`, or "all"
     config: Config | str,           # or the name of a preset
-    split: str = "random",          # "random", "customer" or "time"; "random 7" is the random split with seed 7
+    split: str = "random",          # "random", "customer" or "time"; "random 7" is the random split with seed 7, "validation 3" other validation rows
     source: str | Samples = "auto", # see `load_transactions`; or samples
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
     split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"

@@ -28,7 +28,7 @@ BARS = { # title -> metric, K or r, unit, digits
 FIRST = ("PR-AUC", "macro F1", "cross-entropy", "cost at 0.5 % by saving (thousands)") # those that are shown first
 
 # %% ../nbs/12_default.ipynb #346dbb41
-_START = dict(depth=3, terms="log", straight=0, gain=1.0, prior_scales=(1.0, 0.1, 0.01), lean=(), lean_frauds=20.0, lr_d=0.005, friction=0.1, clip=0.0, mass="one", stretch=0.0, batch_lab=2048, draws="uniform")
+_START = dict(depth=3, terms="log", straight=0, gain=1.0, prior_scales=(1.0, 0.1, 0.01), lean=(), lean_frauds=20.0, lr_d=0.005, friction=0.1, clip=0.0, mass="one", stretch=0.0, batch_lab=2048, lab_draws="uniform")
 LADDER = { # what each step changes in the one before
     "bent columns, a prior, four chains": dict(),
     "level 1 as it is": dict(straight=1, prior_scales=(1.0, 0.1, 0.01, 1.0)),
@@ -39,7 +39,7 @@ LADDER = { # what each step changes in the one before
     "less belief in unbent columns": dict(prior_scales=(1.0, 0.3, 0.1)),
     "a lean towards large amounts": dict(lean=(4.0, 1.3)),
     "longer chains with many labels": dict(stretch=2595.0),
-    "labelled rows by their errors": dict(draws="errors", batch_lab=640),
+    "labelled rows by their errors": dict(lab_draws="errors", batch_lab=640),
     "a lean for the head of the ranking": dict(lean=(3.4, 6.8), lean_frauds=5.0),
     "chains that travel further": dict(mass="prior", clip=10.0, friction=0.05),
     "more information": dict(information="extended"),
@@ -113,7 +113,7 @@ def ladder_picture(
     return fig
 
 # %% ../nbs/12_default.ipynb #81528447
-BEFORE = dict(lean=(4.0, 1.3), lean_frauds=20.0, friction=0.1, clip=0.0, mass="one", batch_lab=2048, draws="uniform") # the preset without the last three steps to it
+BEFORE = {**{k: _START[k] for k in ("lean_frauds", "friction", "clip", "mass", "batch_lab", "lab_draws")}, **LADDER["a lean towards large amounts"]} # undoes the last three steps to the preset
 TRIED = {
     "no columns as they are": dict(straight=0, prior_scales=(1.0, 0.3)),
     "a lean that does not fade": dict(lean_frauds=1e6),
@@ -141,13 +141,13 @@ def tried_table(
     rows: pd.DataFrame,     # from `run_tried` and `run_ladder`
     nl: int,                # budget
     metric: str = "pr_auc", # whose gain is shown
-) -> pd.DataFrame:          # idea x metrics, and the gain over "default"
+) -> pd.DataFrame:          # idea x metrics, and the gain over the preset without its last three steps
     "What each idea has, and what it would add."
-    named = {preset_name(preset("default", **BEFORE)): "default", **{preset_name(preset("default", **(BEFORE | c))): name for name, c in TRIED.items()}}
+    named = {preset_name(preset("default", **BEFORE)): "the preset then", **{preset_name(preset("default", **(BEFORE | c))): name for name, c in TRIED.items()}}
     here = rows[(rows.nl == nl) & rows.preset.isin(named)].assign(model=lambda r: r.preset.map(named), preset="")
     order = [n for n in named.values() if n in set(here.model)]
     if len(order) < 2: return pd.DataFrame()
-    return _with_gains(here, order, {n: "default" for n in order[1:]}, metric)
+    return _with_gains(here, order, {n: order[0] for n in order[1:]}, metric)
 
 # %% ../nbs/12_default.ipynb #becfa660
 def contest(

@@ -75,7 +75,7 @@ class Batch(NamedTuple):
     hot: torch.Tensor | None = None   # (rows, sum(cards)) the conditions of both
     u: torch.Tensor | None = None     # (chains, rows, 1) where between generated (0) and real (1) the penalty looks
     keep: torch.Tensor | None = None  # (chains, 3 rows + labelled rows, columns) dropout mask; order: between, real, generated, labelled
-    weight: torch.Tensor | float = 1.0 # (labelled rows,) how much each labelled row counts
+    weight: torch.Tensor | float = 1.0 # (labelled rows,) how much each labelled row counts; the mean is over rows, not over weights
 
 # %% ../nbs/05_losses.ipynb #5cc57d9e
 def discriminator_loss(

@@ -73,7 +73,7 @@ def usual_widths(
     net: Discriminator, # whose parameters move
     config: Config,     # `gain`, `bias_scale` and `mass` are used
 ) -> torch.Tensor:      # (parameters,) standard deviations
-    "What a step counts as one unit of each parameter: the prior's width of its layer, for embeddings that of a square hidden layer."
+    "The prior's width at which a step has its plain size: that of the parameter's layer, for embeddings that of a square hidden layer."
     plain, square = glorot_prior(net, config.gain, config.bias_scale), config.gain / math.sqrt(net.widths[-1])
     def width(k): return torch.full_like(plain[k], square) if config.mass == "prior" and k.startswith("embed") else plain[k]
     return torch.cat([width(k).expand(s).flatten() for k, s in net.shapes.items()])
@@ -128,10 +128,11 @@ def row_odds(
 ) -> torch.Tensor | None: # (labelled rows,) how likely each is drawn; None: all alike, or all rows in every step
     "Half for all labelled rows alike, half by how wrong the chains are about them."
     c, n, params = problem.config, len(problem.y), d.params
-    if c.draws == "uniform" or not 0 < c.batch_lab < n: return None
-    def right(x, hot, y): return problem.net(params, x, hot, problem.net.forward(params, x, hot))[..., 1:].softmax(-1).mean(0).gather(1, y.unsqueeze(1)).squeeze(1)
+    if c.lab_draws == "uniform" or not 0 < c.batch_lab < n: return None
+    def right(x, hot, y): return problem.net(params, x, hot)[..., 1:].softmax(-1).mean(0).gather(1, y.unsqueeze(1)).squeeze(1)
     wrong = 1 - torch.cat([right(*part) for part in zip(*(a.split(2**14) for a in (problem.lab, problem.hot_lab, problem.y)))]).double()
-    return (1 / n + wrong / wrong.sum().clamp_min(1e-12)) / 2
+    share = torch.where(wrong.sum() > 0, wrong / wrong.sum(), 1 / n) # who is never wrong has nothing to prefer
+    return (1 / n + share) / 2
 
 # %% ../nbs/06_problem.ipynb #45571f93
 def draw_labelled(
