@@ -203,8 +203,7 @@ def sample_posterior(
     try:
         with tqdm(total=config.epochs, initial=run.epoch, unit="epoch", disable=not progress) as bar:
             while run.epoch < config.epochs:
-                odds = run.odds if run.epoch % REFRESH else row_odds(problem, run.d)
-                g, d, terms = run_epoch(problem, run.g, run.d, run.epoch, rng, memory, odds)
+                g, d, terms = run_epoch(problem, run.g, run.d, run.epoch, rng, memory, odds := run.odds if run.epoch % REFRESH else row_odds(problem, run.d))
                 row = {k: t.mean().item() for k, t in zip(TERMS, terms)}
                 check_terms(row, run.epoch + 1, config)
                 kept = (d.flat,) if keeps_sample(run.epoch, config) else ()
