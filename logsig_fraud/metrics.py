@@ -10,7 +10,7 @@ __all__ = ['KS', 'RS', 'CARDS', 'partial_pr_auc', 'pr_auc', 'pr_auc_lines', 'mac
 
 # %% ../nbs/08_metrics.ipynb #538c8b9e
 import numpy as np, pandas as pd
-from scipy.stats import binom
+from scipy.special import betainc
 from sklearn.metrics import auc, precision_recall_curve, roc_auc_score
 
 from .alerts import _checked, _groups, _taken, card_precision, cost_room, expected_cost_at_k, expected_saving, precision_at_k, recall_at_k, risk_coverage
@@ -138,23 +138,31 @@ def width_by_outcome(
     outcome = np.array(["TN", "FN", "FP", "TP"])[(2 * (p > threshold) + y).astype(int)]
     return pd.Series(interval_width(samples, level)).groupby(outcome).mean().reindex(["TP", "FP", "TN", "FN"])
 
+# %% ../nbs/08_metrics.ipynb #0e90fa92
+def _count_cdf(k, n, p):
+    "Probability of at most k of n trials, which need not be whole."
+    return np.where(k < 0, 0., np.where(k >= n - 1e-6, 1., betainc(np.maximum(n - k, 1e-6), np.maximum(k + 1, 1e-6), 1 - p)))
+
 # %% ../nbs/08_metrics.ipynb #b408a3e7
 def interval_coverage(
     y,                   # (rows,) labels, 1 for fraud
     samples,             # (samples, rows) probabilities of fraud
     level: float = 0.9,  # probability inside the interval
     bins: int = 20,      # of rows with equally many expected frauds
-) -> float:              # share of the bins, about `level` if the posterior is honest
+) -> float:              # share of the bins, `level` on average if the posterior is honest
     "Share of bins whose count of frauds lies in the interval that the posterior predicts."
     y, p = _checked(y, np.mean(samples, 0), probability=True)
     value, group = np.unique(p, return_inverse=True)
     mass = value * np.bincount(group)
     place = np.minimum(bins * (mass.cumsum() - mass / 2) / mass.sum(), bins - 1).astype(int)[group]
-    rows = np.bincount(place, minlength=bins)
-    rate = np.stack([np.bincount(place, s, bins) for s in samples]) / np.maximum(rows, 1)
-    seen = np.bincount(place, y, bins)
-    rank = (binom.cdf(seen, rows, rate) - binom.pmf(seen, rows, rate) / 2).mean(0)[rows > 0]
-    return float((np.abs(rank - .5) <= level / 2).mean())
+    seen, filled = np.bincount(place, y, bins), np.bincount(place, minlength=bins) > 0
+    total, square = (np.stack([np.bincount(place, s**power, bins) for s in np.asarray(samples)]) for power in (1, 2))
+    chance = square / np.maximum(total, 1e-300)
+    trials = total / np.maximum(chance, 1e-300)
+    high, low = (_count_cdf(k, trials, chance).mean(0)[filled] for k in (seen, seen - 1))
+    low = np.minimum(low, high - 1e-12) # a count that no sample allows is a point
+    inside = np.clip([low, high], (1 - level) / 2, (1 + level) / 2)
+    return float(((inside[1] - inside[0]) / (high - low)).mean())
 
 # %% ../nbs/08_metrics.ipynb #7fef1636
 def bootstrap(
