@@ -221,8 +221,8 @@ def three_lines(
     rows: pd.DataFrame, # tidy rows of one data set, split, preset and budget
     reason: str = "",   # from `not_comparable`
 ) -> str:               # three lines; fewer where models are missing
-    "The lines that matter: ranking, money, and the paper's model."
-    return "\n".join(s for s in (winner(rows, "PR-AUC"), winner(rows, "cost at 0.5 % (thousands)"), standing(rows, compared=not reason)) if s)
+    "The lines that matter: ranking, money where each model ranks by what an alert is expected to save, and the paper's model."
+    return "\n".join(s for s in (winner(rows, "PR-AUC"), winner(rows, "cost at 0.5 % by saving (thousands)"), standing(rows, compared=not reason)) if s)
 
 # %% ../nbs/09_report.ipynb #b01de89d
 def about(
