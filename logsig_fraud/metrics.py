@@ -101,6 +101,10 @@ def calibration_error(
     b = np.minimum((p * bins).astype(int), bins - 1)
     return float(np.abs(np.bincount(b, w * (p - y))).sum() / w.sum())
 
+# %% ../nbs/08_metrics.ipynb #3f72915b
+def _check_level(level):
+    if not 0 < level < 1: raise ValueError(f"level = {level!r} is not allowed: give a probability between 0 and 1")
+
 # %% ../nbs/08_metrics.ipynb #6d230b16
 def interval_width(
     samples,             # (samples, rows) probabilities of fraud
@@ -109,7 +113,7 @@ def interval_width(
     "Width of the central posterior interval of each row."
     samples = np.asarray(samples)
     if samples.ndim != 2 or not np.isfinite(samples).all(): raise ValueError(f"samples must be finite and of shape (samples, rows), not {samples.shape}")
-    if not 0 < level < 1: raise ValueError(f"level = {level!r} is not allowed: give a probability between 0 and 1")
+    _check_level(level)
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return high - low
 
@@ -149,18 +153,23 @@ def interval_coverage(
     samples,             # (samples, rows) probabilities of fraud
     level: float = 0.9,  # probability inside the interval
     bins: int = 20,      # of rows with equally many expected frauds
-) -> float:              # share of the bins, `level` on average if the posterior is honest
+) -> float:              # share of the bins, on average `level` for an honest posterior of some fifty samples or more
     "Share of bins whose count of frauds lies in the interval that the posterior predicts."
-    y, p = _checked(y, np.mean(samples, 0), probability=True)
+    _check_level(level)
+    samples = np.asarray(samples, float)
+    y, _ = _checked(y, samples.min(0), probability=True)
+    y, _ = _checked(y, samples.max(0), probability=True)
+    p = samples.mean(0)
+    if bins < 1 or not p.any(): raise ValueError(f"bins = {bins}, and {p.sum():.3g} frauds are expected: at least one bin and some probability are needed")
     value, group = np.unique(p, return_inverse=True)
     mass = value * np.bincount(group)
     place = np.minimum(bins * (mass.cumsum() - mass / 2) / mass.sum(), bins - 1).astype(int)[group]
     seen, filled = np.bincount(place, y, bins), np.bincount(place, minlength=bins) > 0
-    total, square = (np.stack([np.bincount(place, s**power, bins) for s in np.asarray(samples)]) for power in (1, 2))
+    total, square = (np.stack([np.bincount(place, s**power, bins) for s in samples]) for power in (1, 2))
     chance = square / np.maximum(total, 1e-300)
     trials = total / np.maximum(chance, 1e-300)
     high, low = (_count_cdf(k, trials, chance).mean(0)[filled] for k in (seen, seen - 1))
-    low = np.minimum(low, high - 1e-12) # a count that no sample allows is a point
+    low = np.minimum(low, high - 1e-12) # a count that no sample allows is a point, inside if it lies between those that they do
     inside = np.clip([low, high], (1 - level) / 2, (1 + level) / 2)
     return float(((inside[1] - inside[0]) / (high - low)).mean())
 
@@ -194,12 +203,15 @@ def _rankings(y, p, amount, alpha):
         yield "cost_room", k, cost_room(y, p, amount, k, alpha)
 
 # %% ../nbs/08_metrics.ipynb #275020a3
-def _probabilities(y, p, amount, alpha):
+def _probabilities(y, p):
     for metric in (macro_f1, cross_entropy, brier, calibration_error): yield metric.__name__, None, metric(y, p)
+    for k in KS: yield "calibration_error", k, calibration_error(y, p, k)
+
+# %% ../nbs/08_metrics.ipynb #9003f7c4
+def _money(y, score, amount, alpha):
     for k in KS:
-        yield "calibration_error", k, calibration_error(y, p, k)
-        yield "saving_cost_at_k", k, expected_cost_at_k(y, expected_saving(p, amount, alpha), amount, k, alpha)
-        yield "saving_cost_room", k, cost_room(y, expected_saving(p, amount, alpha), amount, k, alpha)
+        yield "saving_cost_at_k", k, expected_cost_at_k(y, score, amount, k, alpha)
+        yield "saving_cost_room", k, cost_room(y, score, amount, k, alpha)
 
 # %% ../nbs/08_metrics.ipynb #db603f97
 def _uncertainties(y, samples, alpha):
@@ -224,7 +236,8 @@ def evaluate(
     p = np.asarray(p, float)
     y, mean, amount = _checked(y, p.mean(0) if p.ndim == 2 else p, probability=probability, amount=amount)
     rows = list(_rankings(y, mean, amount, alpha))
-    if probability: rows += _probabilities(y, mean, amount, alpha)
+    rows += _money(y, expected_saving(mean, amount, alpha) if probability else mean, amount, alpha) # a score that is no probability ranks by money as it is
+    if probability: rows += _probabilities(y, mean)
     if p.ndim == 2: rows += _uncertainties(y, p, alpha)
     if customer is not None: rows.append(("card_precision", CARDS, card_precision(y, mean, customer, day, CARDS)))
     return pd.DataFrame(rows, columns=["metric", "k", "value"]).astype({"k": float, "value": float})
