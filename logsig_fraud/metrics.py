@@ -157,8 +157,7 @@ def interval_coverage(
     "Share of bins whose count of frauds lies in the interval that the posterior predicts."
     _check_level(level)
     samples = np.asarray(samples, float)
-    y, _ = _checked(y, samples.min(0), probability=True)
-    y, _ = _checked(y, samples.max(0), probability=True)
+    for edge in (samples.min(0), samples.max(0)): y, _ = _checked(y, edge, probability=True)
     p = samples.mean(0)
     if bins < 1 or not p.any(): raise ValueError(f"bins = {bins}, and {p.sum():.3g} frauds are expected: at least one bin and some probability are needed")
     value, group = np.unique(p, return_inverse=True)
