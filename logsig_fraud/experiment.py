@@ -19,7 +19,7 @@ from tqdm import tqdm
 from .augmentations import path_scale
 from .baselines import BASELINES, ON_REQUEST, recent_transactions
 from .core import PRESETS, Config, preset
-from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, risk_bands, split, validation_split
+from .data import BUDGETS, SPLITS, Samples, conditions, label_budget, load_transactions, make_samples, published_labels, published_samples, risk_bands, split, validation_split
 from .inputs import CategoryAmounts, Inputs, fit_category_amounts, fit_inputs
 from .logsignatures import prefix_logsignatures
 from .metrics import evaluate
@@ -60,6 +60,9 @@ def _fit_features(samples, config, train):
 _PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight", "information", "fit_on", "min_history")
 
 @lru_cache(maxsize=1)
+def _published(samples): return published_samples(samples)
+
+@lru_cache(maxsize=1)
 def _features(samples, config, how, split_seed):
     train, test = validation_split(samples, split_seed) if how == "validation" else split(samples, how, split_seed)
     return train, test, *_fit_features(samples, config, train)
@@ -70,14 +73,15 @@ def make_task(
     nl: int,                   # labels that may be seen
     seed: int,                 # of the unlabeling
     config: Config,            # path, scaling, bands
-    how: str = "random",       # "random", "customer", "time", or "validation", whose test rows are training rows of "random"
+    how: str = "random",       # "random", "customer", "time", "published" (the authors' rows and labels), or "validation", whose test rows are training rows of "random"
     split_seed: int = 0,       # of the split, the same for all unlabelings; "validation" takes other rows out of the same training rows
     rows: tuple | None = None, # (train, test) row numbers instead of a split by name
 ) -> Task:
     "Split, labels, features and conditions, each fitted on what it may see."
+    if how == "published": samples = _published(samples)
     path_config = Config(**{k: getattr(config, k) for k in _PATH})
     train, test, *features = (*rows, *_fit_features(samples, path_config, rows[0])) if rows else _features(samples, path_config, how, split_seed)
-    labelled = train[label_budget(samples.y[train], nl, seed)]
+    labelled = train[(published_labels if how == "published" else label_budget)(samples.y[train], nl, seed)]
     bands = "all" if config.bands == "all" else risk_bands(samples.category[labelled], samples.y[labelled])
     cond, cards = conditions(samples, bands, config.risk_weighting), (8, 2, 5)
     if config.information == "extended": cond, cards = np.column_stack([cond, samples.category.codes]), (*cards, len(samples.category.categories))
@@ -188,7 +192,7 @@ def run(
     seed: int,                      # of the unlabeling, and of the models' draws
     models: str | list,             # names from `MODELS`, or "all"
     config: Config | str,           # or the name of a preset
-    split: str = "random",          # "random", "customer" or "time"; "random 7" is the random split with seed 7, "validation 3" other validation rows
+    split: str = "random",          # "random", "customer", "time" or "published"; "random 7" is the random split with seed 7, "validation 3" other validation rows
     source: str | Samples = "auto", # see `load_transactions`; or samples
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
     split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"
@@ -216,7 +220,7 @@ def cells(
     seeds=range(5),        # unlabelings
     models="all",          # names from `MODELS`; "all": all baselines
     configs=("authors",),  # configurations or names of presets
-    splits=("random",),    # from `SPLITS`, or "validation"
+    splits=("random",),    # from `SPLITS`, or "published" or "validation"
 ) -> list:                 # keyword arguments of `run`
     "All cells of a grid, in the order in which they are run."
     models = list(BASELINES) if models == "all" else [models] if isinstance(models, str) else models
@@ -270,7 +274,7 @@ def main(args=None):
     parser.add_argument("--models", nargs="+", default=["all"], help=f"'all' baselines, or some of: {', '.join((*MODELS, *ON_REQUEST))}")
     parser.add_argument("--preset", default="authors", choices=list(PRESETS))
     parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="changes to the preset, such as bands=all depth=4 prior_scales=1,0.1,0.1")
-    parser.add_argument("--splits", nargs="+", default=["random"], choices=[*SPLITS, "validation"])
+    parser.add_argument("--splits", nargs="+", default=["random"], choices=[*SPLITS, "published", "validation"])
     parser.add_argument("--split-seed", type=int, default=0, help="of the splits")
     parser.add_argument("--source", default="auto", help="see load_transactions")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")

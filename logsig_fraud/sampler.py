@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST', 'column_levels', 'glorot_prior', 'sample_prior', 'log_prior', 'prior_center', 'pack', 'unpack', 'State',
-           'init', 'update', 'step_factor', 'keeps_sample', 'times_longer', 'stretched']
+           'init', 'update', 'step_factor', 'keeps_sample', 'plateau_factor', 'times_longer', 'stretched']
 
 # %% ../nbs/06_sampler.ipynb #3f4f009e
 import math
@@ -154,7 +154,7 @@ def step_factor(
     config: Config, # `schedule`, `epochs` and `cycles` are used
 ) -> float:         # factor on both step sizes
     "Where the step size stands in its cycle."
-    if config.schedule == "constant": return 1.0
+    if config.schedule != "cyclical": return 1.0
     length = math.ceil(config.epochs / config.cycles)
     return (math.cos(math.pi * (epoch % length) / length) + 1) / 2
 
@@ -164,7 +164,14 @@ def keeps_sample(
     config: Config, # `burn_in`, `thin` and the schedule are used
 ) -> bool:          # whether its end is a sample
     "Whether an epoch ends with a sample."
-    return epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0 and (config.schedule == "constant" or step_factor(epoch, config) <= 0.5)
+    return epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0 and (config.schedule != "cyclical" or step_factor(epoch, config) <= 0.5)
+
+# %% ../nbs/06_sampler.ipynb #8f5874ce
+def plateau_factor(
+    step: int,   # updates of the discriminators so far
+) -> float:      # factor on their step size
+    "What `ReduceLROnPlateau(factor=0.8, patience=200)` makes of a figure that never falls."
+    return 0.8 ** (max(step - 1, 0) // 201)
 
 # %% ../nbs/06_sampler.ipynb #dff933e4
 LONGEST = 5 # times the schedule, at most: who has half a million labels is not short of information, but of time

@@ -24,7 +24,7 @@ from .elements import Scratch, dropout_mask
 from .losses import Batch, Diverged, check_terms, discriminator_gradient, generator_gradient, in_parts
 from .posterior import Posterior
 from .problem import REFRESH, Problem, draw_labelled, draw_rows, make_problem, row_odds
-from .sampler import State, glorot_prior, init, keeps_sample, sample_prior, step_factor, stretched, unpack, update
+from .sampler import State, glorot_prior, init, keeps_sample, plateau_factor, sample_prior, step_factor, stretched, unpack, update
 
 _all_ = ["Diverged", "Posterior", "glorot_prior", "init", "make_problem", "update"]
 
@@ -128,7 +128,9 @@ def run_epoch(
     c, factor = problem.config, step_factor(epoch, problem.config)
     loss = problem.x.new_zeros(1)
     if c.lambda_unl: g, loss = generator_step(problem, g, d, c.lr_g * factor, rng, memory["generator step"])
-    for step in range(c.n_critic): d, terms = critic_step(problem, g, d, step, c.lr_d * factor, rng, memory["critic step"], memory["generated rows"], odds)
+    for step in range(c.n_critic):
+        rate = c.lr_d * (plateau_factor(d.step) if c.schedule == "plateau" else factor)
+        d, terms = critic_step(problem, g, d, step, rate, rng, memory["critic step"], memory["generated rows"], odds)
     return g, d, (*terms, loss)
 
 # %% ../nbs/06_sghmc.ipynb #ae36c8d8
