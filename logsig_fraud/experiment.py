@@ -170,6 +170,12 @@ def cell_key(
 @lru_cache(maxsize=2)
 def _samples(source): return make_samples(load_transactions(source))
 
+def given_samples(
+    source: str | Samples, # see `load_transactions`; or samples
+) -> Samples:
+    "Samples, read once."
+    return _samples(source) if isinstance(source, str) else source
+
 # %% ../nbs/09_experiment.ipynb #366d049f
 def run_cell(
     task: Task,
@@ -200,7 +206,7 @@ def run(
 ) -> pd.DataFrame:                  # tidy rows, columns as in `COLUMNS`, of the cells that were run
     "Fits and judges models; one cell of the grid after the other."
     config = preset(config) if isinstance(config, str) else config
-    samples, names = _samples(source) if isinstance(source, str) else source, MODELS if models == "all" else [models] if isinstance(models, str) else models
+    samples, names = given_samples(source), MODELS if models == "all" else [models] if isinstance(models, str) else models
     for name in names: make_model(name, config)
     how, number = (*split.split(), split_seed)[:2]
     split = f"{how} {number}" if int(number) else how
@@ -244,7 +250,7 @@ def run_grid(
     jobs: int = 1,                  # cells at a time
 ) -> pd.DataFrame:                  # all rows of the file
     "Runs the cells that the file does not have."
-    samples, done = _samples(source) if isinstance(source, str) else source, finished(results)
+    samples, done = given_samples(source), finished(results)
     def key(c): return tuple(cell_key(samples, c["split"], c["models"], preset(c["config"]) if isinstance(c["config"], str) else c["config"], c["nl"], c["seed"]).values())
     todo = [c for c in todo if key(c) not in done]
     work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_attempt)(c, source, results) for c in todo)
