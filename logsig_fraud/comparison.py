@@ -85,12 +85,12 @@ def against_paper(
     named: str | None = None, # name of the metric in the paper's table; None: the same
     unit: float = 1,        # what our values are divided by; the paper has cost in thousands
 ) -> pd.DataFrame:          # (nl, model): ours, paper, off
-    "Our means next to the paper's, and the difference in standard deviations."
+    "Our means next to the paper's, and the difference in standard deviations of both, or of ours where the paper has none."
     values = by_seed(rows, metric, k) / unit
     ours = values.groupby("nl").agg(["mean", "std"]).stack(0, future_stack=True)
     at = paper.k.isna() if k is None else pd.to_numeric(paper.k, errors="coerce") == k
     theirs = paper[(paper.metric == (named or metric)) & at & ~paper.table.isin(["lr_tuning", "scaling_effects"])].drop_duplicates(["nl", "model"])
     both = theirs.astype({"nl": int}).set_index(["nl", "model"])[["mean", "std"]].join(ours, lsuffix="_paper", how="inner")
     step = .0005 if unit == 1 else .05
-    off = (both["mean"] - both["mean_paper"]) / np.sqrt(both["std"]**2 + both["std_paper"]**2).clip(lower=step)
+    off = (both["mean"] - both["mean_paper"]) / np.sqrt(both["std"]**2 + both["std_paper"].fillna(0)**2).clip(lower=step)
     return both.assign(off=off)[["mean", "std", "mean_paper", "std_paper", "off"]]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COLOURS', 'OUTCOMES', 'sheet', 'density_picture', 'loss_picture', 'diagnostics_picture', 'reliability_picture',
-           'cost_picture', 'width_picture', 'network_picture']
+           'cost_picture', 'width_picture', 'epochs_picture', 'network_picture']
 
 # %% ../nbs/09_figures.ipynb #77b81f7a
 from itertools import cycle
@@ -146,6 +146,24 @@ def width_picture(
     def outcome(frame): return frame[frame.metric.str.startswith("interval_width_")].assign(outcome=lambda f: f.metric.str[-2:])
     theirs = outcome(published()).rename(columns={"outcome": "series"})
     return _two("Interval width", "mean width of the 90 % interval", OUTCOMES, _summary(outcome(rows[rows.value.notna()]), "outcome"), theirs if compared else None, share=False)
+
+# %% ../nbs/09_figures.ipynb #dfa2f394
+def epochs_picture(
+    traces: dict,       # name -> tidy rows by epoch, `k` the epoch, one `seed` a line
+    nl: int = 2595,     # budget of the published values
+) -> plt.Figure:
+    "PR-AUC and width of the intervals of found frauds over the epochs of a run."
+    fig, axes = sheet(2, (4.6, 3.2))
+    paper = published().query("model == 'SBGAN' and nl == @nl and table in ['prauc', 'fig:widths']").set_index("metric")["mean"]
+    for ax, metric, title in zip(axes, ("pr_auc", "interval_width_TP"), ("PR-AUC on the test rows", "Mean width of the 90 % interval, frauds found")):
+        for (name, rows), colour, style in zip(traces.items(), (COLOURS[1], COLOURS[0]), ("-", "-")):
+            for i, (_, line) in enumerate(rows[rows.metric == metric].groupby("seed")):
+                ax.plot(line.k, line.value, style, color=colour, lw=1.2, label=name if not i else None)
+        ax.axhline(paper[metric], color="black", ls="--", lw=1, label="published")
+        ax.set(title=title, xlabel="epoch in which the 20 samples end")
+    axes[1].set_yscale("log")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return fig
 
 # %% ../nbs/09_figures.ipynb #7a96441f
 def network_picture(

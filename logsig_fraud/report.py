@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'PUBLISHED', 'PAPER_MODELS', 'LEADS', 'spoken', 'having', 'metric_table', 'side_by_side', 'budget_table',
-           'overview', 'reproduced', 'not_comparable', 'winner', 'standing', 'limits', 'doubt', 'paragraph',
-           'three_lines', 'about', 'markdown', 'save_table']
+           'overview', 'every_figure', 'reproduced', 'figure_table', 'not_comparable', 'winner', 'standing', 'limits',
+           'doubt', 'paragraph', 'three_lines', 'about', 'markdown', 'save_table']
 
 # %% ../nbs/09_report.ipynb #c28bd278
 import re
@@ -124,25 +124,49 @@ def overview(
     return pd.DataFrame(out).T.rename_axis(index=["", "labels"])
 
 # %% ../nbs/09_report.ipynb #9bf12d3e
-def reproduced(
+def every_figure(
     rows: pd.DataFrame, # tidy rows of one data set, split and preset
-) -> pd.DataFrame:      # model: published figures compared, shares within one and two standard deviations, median distance
-    "How many published figures come out again, model by model."
-    off = [against_paper(here, published(), metric, k, named, unit).off for metric, k, unit, _, named in PUBLISHED.values() if len(here := having(rows, metric, k))]
-    off = pd.concat(off).abs().replace(np.inf, np.nan).dropna() if off else pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["nl", "model"]))
-    return off.groupby("model").agg(figures="size", within_1_sd=lambda s: (s <= 1).mean(), within_2_sd=lambda s: (s <= 2).mean(), median_sd="median")
+) -> pd.DataFrame:      # (figure, nl, model): mean, std, mean_paper, std_paper, off; infinite and missing distances are left out
+    "Every published figure next to ours, with the distance in standard deviations."
+    found = {}
+    for title, (metric, k, unit, _, named) in PUBLISHED.items():
+        here = having(rows, metric, k)
+        if len(here) and metric != "uncertainty_auroc_width": found[title] = against_paper(here, published(), metric, k, named, unit) # the authors' AUROC is that of the standard deviation
+    empty = pd.DataFrame(columns=["mean", "std", "mean_paper", "std_paper", "off"], index=pd.MultiIndex.from_arrays([[]] * 3), dtype=float)
+    return (pd.concat(found) if found else empty).rename_axis(["figure", "nl", "model"]).replace([np.inf, -np.inf], np.nan).dropna(subset="off")
+
+def reproduced(
+    figures: pd.DataFrame, # from `every_figure`
+    by: str = "model",     # "model", "nl", or "figure", whose K, r and outcomes count as one
+) -> pd.DataFrame:         # published figures compared, shares within one and two standard deviations, median distance
+    "How many published figures come out again."
+    def kind(title): return re.sub(r" (at .* %.*|[\d.]+)$|, ..$", "", title) if isinstance(title, str) else title
+    group = figures.index.get_level_values(by).map(kind) if by == "figure" else figures.index.get_level_values(by)
+    return figures.off.abs().groupby(group, sort=False).agg(figures="size", within_1_sd=lambda s: (s <= 1).mean(), within_2_sd=lambda s: (s <= 2).mean(), median_sd="median").rename_axis(by)
+
+# %% ../nbs/09_report.ipynb #ad14738c
+def figure_table(
+    figures: pd.DataFrame, # from `every_figure`
+    model: str = "SBGAN",  # whose
+) -> pd.DataFrame:         # figure x budget: "ours | published | distance"
+    "Every published figure of a model, budget by budget."
+    mine = figures.xs(model, level="model")
+    def cell(r):
+        digits = 1 if r["mean_paper"] > 1 else 4 if r["mean_paper"] < .1 else 3
+        return f"{r['mean']:.{digits}f} | {r['mean_paper']:.{digits}f} | {r['off']:+.1f}"
+    return mine.apply(cell, axis=1).unstack("nl").reindex(mine.index.get_level_values(0).unique()).rename_axis(index="", columns="ours, published, apart").fillna("")
 
 # %% ../nbs/09_report.ipynb #c9576712
 def not_comparable(
     provenance: Provenance, # of the data
-    split: str,             # "random", "customer" or "time"
+    split: str,             # "random", "customer", "time" or "published"
     nl: int,                # labels that were seen
     quick: bool = False,    # whether the run was shortened
 ) -> str:                   # empty if a comparison makes sense
     "Why a run cannot be held against the paper's figures."
     if quick: return "quick shortens the chains and takes a tenth of the customers; it shows that everything runs, not how well"
     if provenance.kind != "genuine": return f"the paper's figures were measured on the genuine BankSim, this run on {provenance}"
-    if split != "random": return f"the paper's split is random over transactions, this run's is by {split}: a harder question"
+    if split not in ("random", "published"): return f"the paper's split is random over transactions, this run's is by {split}: a harder question"
     if nl not in set(published().nl): return f"the paper has no figures for {nl:,} labels; it has them for {', '.join(f'{n:,}' for n in sorted(published().nl.unique()))}"
     return ""
 
@@ -192,7 +216,8 @@ def limits(
 ) -> list:              # sentences
     "What a run does not show."
     n, split = rows.seed.nunique(), rows.split.iloc[0]
-    who = dict(random="Test customers are also training customers: how the models do on strangers, or later, is not seen here.", customer="Test customers are strangers, but of the same days: how the models age is not seen here.",
+    known = "Test customers are also training customers: how the models do on strangers, or later, is not seen here."
+    who = dict(random=known, published=known, customer="Test customers are strangers, but of the same days: how the models age is not seen here.",
                time="The test days are the last 18: another season is not seen here.")[split.split()[0]]
     return [f"The intervals come from {n} draws of labels on one and the same test set; another draw of test customers is not in them." if n > 1 else "With one draw of labels there is no telling how much of a difference is noise.",
             who, "Missed frauds are counted in full and false alarms at 2 % of their amount; other prices may turn the order.", *([f"The paper's figures are left out: {reason}."] if reason else [])]
