@@ -169,7 +169,7 @@ def load_checkpoint(
 ) -> Run:                  # as it was
     "Reads a checkpoint; refuses that of another run."
     with safe_open(path, "pt", device=str(problem.x.device)) as f:
-        saved, tensors = json.loads(f.metadata()["run"]), {k: f.get_tensor(k) for k in f.keys()}
+        saved, tensors = json.loads(f.metadata()["run"]), {k: f.get_tensor(k).clone() for k in f.keys()} # aligned in memory, see below
     differ = [f"{k} = {saved.get(k)!r}, not {v!r}" for k, v in about.items() if saved.get(k) != v]
     if differ: raise ValueError(f"{path} belongs to another run: {'; '.join(differ)}")
     epoch, *steps = tensors["steps"].tolist()
