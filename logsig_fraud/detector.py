@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np, pandas as pd, torch
 from fastcore.basics import patch
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +24,7 @@ from .columns import Columns, DataError, align_labels, as_text, check_table, rea
 from .core import Config, preset
 from .elements import as_tensor, one_hot
 from .features import fit_features, from_parts
-from .folder import FolderError, new_folder, read_manifest, write_manifest
+from .folder import AGAIN, FolderError, check_words, new_folder, read_folder, read_manifest, write_manifest
 from .posterior import Posterior
 from .records import preset_name
 from .sghmc import sample_posterior
@@ -227,31 +228,51 @@ def model_card(self: FraudDetector,
     return write_card(facts, limits, (y[rows].astype(int), self.predict_samples(transactions)[:, rows], transactions[c.customer].to_numpy()[rows]), groups)
 
 # %% ../nbs/13_detector.ipynb #6c3d5eb0
-FORMAT, MANIFEST, FILES = 2, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
+FORMAT, MANIFEST, FILES = 3, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
 
 @patch
 def save(self: FraudDetector,
-    folder: str | Path, # made, or replaced if it holds a detector
+    folder: str | Path, # made, or replaced if it holds a detector and nothing else
 ):
     "Writes the detector, whole or not at all."
     check_is_fitted(self)
     arrays, words = self.features_.to_parts()
-    params = dict(most=self.most, random_state=self.random_state, preset=self.config if isinstance(self.config, str) else None)
+    name = self.config if isinstance(self.config, str) else None
+    params = dict(most=self.most, random_state=self.random_state, preset=name)
     with new_folder(folder, MANIFEST) as part:
         self.posterior_.save(part)
         save_file(dict(arrays, base=self.base_, seen=self.seen_), part / "features.safetensors")
-        write_manifest(part, MANIFEST, FORMAT, dict(library=__version__, params=params, about=self.about_, features=words))
+        words = dict(library=__version__, params=params, about=self.about_, features=words)
+        write_manifest(part, MANIFEST, FORMAT, words)
+
+# %% ../nbs/13_detector.ipynb #3175d16f
+_WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str, library=str,
+             params=dict(most=int, random_state=int, preset=(str, type(None))),
+             about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str),
+             features=dict(columns=dict, codes=dict, time_kind=str, scaling=str, straight=int))
+
+# %% ../nbs/13_detector.ipynb #7c3ead18
+def _read_detector(cls, folder):
+    words = read_manifest(folder, MANIFEST, FORMAT, FILES, FORMAT)
+    check_words(words, _WORDS, f"{MANIFEST} in {folder}")
+    part, params = Path(folder) / words["part"], words["params"]
+    try:
+        posterior, arrays = Posterior.load(part), load_file(part / "features.safetensors")
+        features = from_parts(arrays, words["features"], posterior.config)
+        self = cls(features.columns, params["preset"] or posterior.config, params["most"], params["random_state"])
+        self.features_, self.posterior_, self.base_, self.seen_ = features, posterior, arrays["base"], arrays["seen"]
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as e:
+        why = f"{type(e).__name__}: {e}"
+        raise FolderError(f"the files in {folder} make no detector ({why}): {AGAIN}, or fit anew") from e
+    self.about_, self.classes_ = words["about"], np.array([0, 1])
+    self.feature_names_in_ = np.array(features.columns.names, dtype=object)
+    self.n_features_in_ = len(self.feature_names_in_)
+    return self
 
 # %% ../nbs/13_detector.ipynb #a95b7e9e
 @patch(cls_method=True)
 def load(cls: FraudDetector,
     folder: str | Path, # from `save`
 ) -> FraudDetector:
-    "Reads a detector back; refuses one that is newer than this library or damaged."
-    words = read_manifest(folder, MANIFEST, FORMAT, FILES, FORMAT)
-    posterior, arrays = Posterior.load(folder), load_file(Path(folder) / "features.safetensors")
-    features, params = from_parts(arrays, words["features"], posterior.config), words["params"]
-    self = cls(features.columns, params["preset"] or posterior.config, params["most"], params["random_state"])
-    self.features_, self.posterior_, self.base_, self.seen_, self.about_ = features, posterior, arrays["base"], arrays["seen"], words["about"]
-    self.classes_, self.n_features_in_, self.feature_names_in_ = np.array([0, 1]), len(features.columns.names), np.array(features.columns.names, dtype=object)
-    return self
+    "Reads a detector back, also while another is saved; refuses one that is newer than this library or damaged."
+    return read_folder(folder, MANIFEST, lambda: _read_detector(cls, folder))
