@@ -24,7 +24,7 @@ def needs_zone(
     if detector.features_.time_kind == "number": return None
     return pd.Timestamp(detector.about_["first"]).tz is not None
 
-# %% ../nbs/14_online.ipynb #dec3cd93
+# %% ../nbs/14_online.ipynb #21f98a8e
 def features_id(
     features: FeatureMap,
     aware: bool | None = None, # whether times have a time zone
@@ -32,7 +32,8 @@ def features_id(
     "What states depend on, as a hash."
     c = features.config
     path = [features.columns.channels, features.scale.tolist(), c.depth, c.time, c.invisibility, c.gap_factor]
-    return hashlib.sha256(json.dumps([path, features.time_kind, aware, features.columns.id is not None]).encode()).hexdigest()
+    said = [path, features.time_kind, aware, features.columns.id is not None]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 # %% ../nbs/14_online.ipynb #c6459c8e
 class QuickLogit:
@@ -66,8 +67,8 @@ class OnlineScorer:
         store="memory",          # "memory", the path of an SQLite file, a redis:// URL, or a store
         level: float = 0.9,      # of the interval
     ):
-        self.detector, self.features, self.posterior, self.level = detector, detector.features_, detector.posterior_, level
-        self.aware, self.store = needs_zone(detector), open_store(store)
+        self.detector, self.features, self.posterior = detector, detector.features_, detector.posterior_
+        self.level, self.aware, self.store = level, needs_zone(detector), open_store(store)
         net = self.posterior.net
         self.quick = QuickLogit(net, {k: v.flatten(0, 1) for k, v in self.posterior.params.items()}) if QuickLogit.fits(net) else None
         own = features_id(self.features, self.aware).encode()
@@ -100,13 +101,13 @@ def count(self: OnlineScorer,
         return pack_states(states), answer
     return self.store.change(["customer:" + k for k in keys], step)
 
-# %% ../nbs/14_online.ipynb #2df14cd1
+# %% ../nbs/14_online.ipynb #21e4a832
 MESSAGES = dict(
     counted="",
-    duplicate="this transaction was counted already: not counted again; its score is given if it is the customer's latest",
+    duplicate="this transaction was counted already: not counted again; scored only if it is the customer's latest",
     late="a later transaction of this customer was counted already: not counted, no score",
-    conflict="another transaction of this customer was counted under the same id, with other content: not counted, no score; "
-             "give it an id of its own, or find out which of the two is right")
+    conflict="another transaction of this customer was counted under the same id, with other content: "
+             "not counted, no score; give it an id of its own, or find out which of the two is right")
 
 # %% ../nbs/14_online.ipynb #5e7e51d8
 @patch
@@ -124,8 +125,8 @@ def judge(self: OnlineScorer,
         at, rest = place.astype(int), (place % 1)[:, None]
         out[:, shown] = [p.mean(0), *(p[at] * (1 - rest) + p[np.minimum(at + 1, len(p) - 1)] * rest)]
     message = np.array([MESSAGES[s] for s in status], object)
-    return dict(probability=out[0], low=out[1], high=out[2], history=length, little=length < self.features.config.min_history,
-                status=status, message=message)
+    little = length < self.features.config.min_history
+    return dict(probability=out[0], low=out[1], high=out[2], history=length, little=little, status=status, message=message)
 
 # %% ../nbs/14_online.ipynb #eeffd2f8
 @patch

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np, pandas as pd, pysiglib
 
-from .columns import DataError, _refuse, _said, as_text, check_table, read_codes, read_number, read_time, text_of
+from .columns import (DataError, _refuse, _said, as_text, check_table, read_codes, read_number, read_time,
+                                  text_of)
 from .core import Config
 from .features import FeatureMap, ratio
 from .logsignatures import _time_letters, close_signature, extend_signature, open_signature
@@ -34,36 +35,41 @@ def mark_of(
     numbers: bytes = b"",  # numbers
 ) -> int:                  # below 2 ** 64
     "A mark that recognises texts and numbers."
-    return int.from_bytes(hashlib.blake2b("\x1f".join(words).encode() + b"\x1e" + numbers, digest_size=8).digest(), "little")
+    said = "\x1f".join(words).encode() + b"\x1e" + numbers
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little")
 
-# %% ../nbs/14_states.ipynb #a853761d
+# %% ../nbs/14_states.ipynb #72ed10e3
 FARTHEST = dict(timestamp=2.0**63 / 86_400e9, number=2.0**63) # days since 1970, or as the numbers are
-ALLOWED = dict(timestamp="give a timestamp between 1677-09-22 and 2262-04-11", number="give a finite number, at most 2 ** 63 in size")
+ALLOWED = dict(timestamp="give a timestamp between 1677-09-22 and 2262-04-11",
+               number="give a finite number, at most 2 ** 63 in size")
 
+# %% ../nbs/14_states.ipynb #c52f6912
 def check_zone(
     value,              # a time, for the error
     zoned: bool,        # whether it has a time zone
-    aware: bool | None, # whether it must have one; None: it need not matter
+    aware: bool | None, # whether it must have one; None: not checked
     name: str,          # of its column, for the error
 ):
     "Refuses times with a time zone next to times without."
     if aware is None or zoned == aware: return
-    if aware: raise DataError(f"{name} is {value}, without a time zone, but the times of training had one: give it its zone with tz_localize")
+    if aware: raise DataError(f"{name} is {value}, without a time zone, but the times of training had one: "
+                              "give it its zone with tz_localize")
     raise DataError(f"{name} is {value}, with a time zone, but the times of training had none: "
                     "convert it to the clock of training with tz_convert, and drop the zone with tz_localize(None)")
 
-# %% ../nbs/14_states.ipynb #94b86a0f
+# %% ../nbs/14_states.ipynb #26ad4146
 def read_times(
     frame: pd.DataFrame,       # transactions
     features: FeatureMap,
-    aware: bool | None = None, # whether times must have a time zone; None: it need not matter
+    aware: bool | None = None, # whether times must have a time zone; None: not checked
 ) -> np.ndarray:               # (rows,) days, or as the numbers are
     "The times of a table, if they are of the kind that training had."
     name = features.columns.time
     time, kind = read_time(frame, name)
     if not len(frame): return time
     features.check_kind(kind)
-    if kind == "timestamp": check_zone(frame[name].iloc[0], frame[name].dt.tz is not None, aware, f"row {_said(frame.index[0])}: {name}")
+    if kind == "timestamp":
+        check_zone(frame[name].iloc[0], frame[name].dt.tz is not None, aware, f"row {_said(frame.index[0])}: {name}")
     _refuse(np.abs(time) > FARTHEST[kind], frame, name, ALLOWED[kind])
     return time
 
@@ -71,12 +77,13 @@ def read_times(
 def read_events(
     frame: pd.DataFrame,       # transactions in the order of their arrival
     features: FeatureMap,
-    aware: bool | None = None, # whether times must have a time zone; None: it need not matter
+    aware: bool | None = None, # whether times must have a time zone; None: not checked
 ) -> Events:
     "The rows of a table as events."
     c = features.columns
     check_table(frame, c)
-    if c.id and c.id not in frame: raise DataError(f"there is no column {c.id!r}: the column map names it as the id of a transaction")
+    if c.id and c.id not in frame:
+        raise DataError(f"there is no column {c.id!r}: the column map names it as the id of a transaction")
     time, key = read_times(frame, features, aware), as_text(frame[c.customer])
     _refuse(key.isna().to_numpy(), frame, c.customer, "every transaction needs a customer")
     values = np.column_stack([read_number(frame, k) for k in c.channels[1:]])
@@ -92,13 +99,16 @@ def read_events(
 def _one_time(value, name):
     "-> (time, kind, whether it has a time zone)"
     try:
-        if isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64)): return float(value), "number", None
+        number = isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
+        if number: return float(value), "number", None
         when = pd.Timestamp(value) if not isinstance(value, str) else pd.NaT
-        if not pd.isna(when): return when.to_datetime64().astype("datetime64[us]").astype("int64") / 86_400e6, "timestamp", when.tz is not None
+        if not pd.isna(when):
+            microseconds = when.to_datetime64().astype("datetime64[us]").astype("int64")
+            return microseconds / 86_400e6, "timestamp", when.tz is not None
     except (TypeError, ValueError, OverflowError): pass
     raise DataError(f"{name} is {value!r}: give a timestamp or a number")
 
-# %% ../nbs/14_states.ipynb #cc85849b
+# %% ../nbs/14_states.ipynb #f3402f21
 NEEDS_ID = "every transaction needs its id, since the column map declares ids"
 
 def _one_id(row, name):
@@ -117,12 +127,13 @@ def _one_number(row, name):
 def read_event(
     row: dict,                 # a transaction, by the columns' names
     features: FeatureMap,
-    aware: bool | None = None, # whether times must have a time zone; None: it need not matter
+    aware: bool | None = None, # whether times must have a time zone; None: not checked
 ) -> Events:                   # of one
     "A dict as an event."
     c = features.columns
     missing = [k for k in (*c.names, *([c.id] if c.id else [])) if k not in row]
-    if missing: raise DataError(f"the transaction has no {', '.join(map(repr, missing))}: it has {', '.join(map(repr, row))}")
+    if missing:
+        raise DataError(f"the transaction has no {', '.join(map(repr, missing))}: it has {', '.join(map(repr, row))}")
     time, kind, zoned = _one_time(row[c.time], c.time)
     features.check_kind(kind)
     if kind == "timestamp": check_zone(row[c.time], zoned, aware, c.time)
@@ -241,7 +252,7 @@ def status_of(
     known = np.array([0 if k is None else 1 if k == m[1] else 3 for k, m in zip(kept, mark)], int)
     return np.where(known, known, 2 * ((states.n[slot] > 0) & (time < states.time[slot])))
 
-# %% ../nbs/14_states.ipynb #85821c07
+# %% ../nbs/14_states.ipynb #02269ee2
 def advance(
     states: States,        # changed in place
     slot: np.ndarray,      # (events,) whose state

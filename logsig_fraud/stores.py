@@ -90,7 +90,7 @@ class SQLiteStore(Store):
     def __repr__(self): return f"the SQLite file {str(self.path)!r}"
     def close(self): self.db.close()
 
-# %% ../nbs/14_stores.ipynb #b0b6d08a
+# %% ../nbs/14_stores.ipynb #c66936ca
 @patch
 @contextmanager
 def _in_words(self: SQLiteStore):
@@ -99,8 +99,8 @@ def _in_words(self: SQLiteStore):
     except (sqlite3.DatabaseError, UnicodeDecodeError) as e:
         busy = getattr(e, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL"))
         if busy or isinstance(e, sqlite3.ProgrammingError): raise
-        raise StoreError(f"{self!r} cannot be used, SQLite says {str(e)!r}: if it is damaged, "
-                         "restore it from a backup, or start a new one and send it the history with update(history)") from e
+        raise StoreError(f"{self!r} cannot be used, SQLite says {str(e)!r}: if it is damaged, restore it "
+                         "from a backup, or start a new one and send it the history with update(history)") from e
 
 # %% ../nbs/14_stores.ipynb #e5efeb01
 @patch
