@@ -63,13 +63,13 @@ def parquet_files(
 ) -> list:              # paths, in order
     "The files of a source, those of its subfolders too."
     source = Path(source)
-    if not source.exists(): raise FileNotFoundError(f"{source} does not exist: give a Parquet file, or a folder of them")
+    if not source.exists(): raise FileNotFoundError(f"{source} does not exist: give a Parquet file or a folder")
     if not source.is_dir(): return [source]
     names = [Path(n) for n in glob("**/*", root_dir=source, recursive=True)] # nothing hidden
     names = sorted(n for n in names if n.suffix.lower() in (".parquet", ".parq", ".pq") and not (source / n).is_dir())
     if not names: raise DataError(f"there is no .parquet file in {source}")
-    marked = [n for n in names if any(part.startswith("_") for part in n.parts)]
-    if marked: raise DataError(f"{source / marked[0]} is marked by an underscore as unfinished: rename it, or move it away")
+    marked = [source / n for n in names if any(part.startswith("_") for part in n.parts)]
+    if marked: raise DataError(f"{marked[0]} is marked by an underscore as unfinished: rename it, or move it away")
     return [source / n for n in names]
 
 # %% ../nbs/15_scaleout.ipynb #a72b108c
@@ -135,7 +135,8 @@ def deal_out(
 ):
     "Writes the rows of one row group to the parts that their customers belong to."
     i, path, group, _ = piece
-    with _reading(f"{path}, row group {group}"): rows = pq.ParquetFile(path).read_row_group(group, columns=_needed(columns))
+    with _reading(f"{path}, row group {group}"):
+        rows = pq.ParquetFile(path).read_row_group(group, columns=_needed(columns))
     if schema is not None: rows = rows.select(schema.names).cast(schema)
     key = as_text(rows[columns.customer].to_pandas())
     if key.isna().any(): raise DataError(f"{Path(path).name}, row {int(key.isna().argmax())} of row group {group}: {columns.customer} is missing: every transaction needs a customer")
@@ -162,7 +163,8 @@ def customer_parts(
     folder.mkdir(parents=True)
     try:
         parts = -(-sum(p[3] for p in pieces) // rows)
-        run_tasks(partial(deal_out, columns=columns, parts=parts, folder=folder, schema=schema), pieces, client, "row group")
+        deal = partial(deal_out, columns=columns, parts=parts, folder=folder, schema=schema)
+        run_tasks(deal, pieces, client, "row group")
         yield sorted(folder.iterdir())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -207,11 +209,11 @@ def check_scale(
     columns: Columns,
 ) -> np.ndarray:      # the same, float64
     "Refuses what channels cannot be divided by."
-    names = columns.channels
+    advice = f"give a number for each of {', '.join(columns.channels)}"
     try: scale = np.asarray(scale, float)
-    except (TypeError, ValueError) as e: raise ValueError(f"scale is {scale!r}: give a number for each of {', '.join(names)}") from e
-    if scale.shape != (len(names),): raise ValueError(f"scale has the shape {scale.shape}: give a number for each of {', '.join(names)}")
-    for name, s in zip(names, scale):
+    except (TypeError, ValueError) as e: raise ValueError(f"scale is {scale!r}: {advice}") from e
+    if scale.shape != (len(columns.channels),): raise ValueError(f"scale has the shape {scale.shape}: {advice}")
+    for name, s in zip(columns.channels, scale):
         if not 0 < s < np.inf: raise ValueError(f"scale of {name!r} is {s}: give a finite number above zero")
     return scale
 
@@ -249,8 +251,8 @@ def grid_on_cluster(
     def key(c): return tuple(cell_key(samples, c["split"], c["models"], preset(c["config"]) if isinstance(c["config"], str) else c["config"], c["nl"], c["seed"]).values())
     todo = [c for c in todo if key(c) not in done]
     if not todo: return read_results(results)
-    shared = source
-    if not isinstance(source, str): shared = client.scatter(source, broadcast=True, hash=False) # equal data may be going
+    # a name of its own: that of equal data which is being released would block
+    shared = source if isinstance(source, str) else client.scatter(source, broadcast=True, hash=False)
     futures = [client.submit(_cell_rows, c, shared, pure=False, retries=2) for c in todo]
     failed = []
     try:
