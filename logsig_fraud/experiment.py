@@ -107,7 +107,8 @@ class BayesianGAN:
         "Samples the posterior, or takes it from a checkpoint that is complete."
         rows = self.tensors(*unlabelled, x, cond, np.asarray(y))
         known = {} if self.inputs is None else dict(levels=self.inputs.levels(), amounts=self.inputs.amounts())
-        self.posterior = sample_posterior(*rows, self.config, seed=seed, cards=self.cards, progress=self.progress, checkpoint=self.checkpoint, **known)
+        known |= dict(cards=self.cards, progress=self.progress, checkpoint=self.checkpoint)
+        self.posterior = sample_posterior(*rows, self.config, seed=seed, interrupted="raise", **known)
         return self
     def predict_samples(self, x, cond): # -> (samples, rows)
         "Probability of fraud by each posterior sample."

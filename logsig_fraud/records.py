@@ -6,7 +6,7 @@
 __all__ = ['KEY', 'COLUMNS', 'preset_name', 'stamp', 'read_results', 'finished', 'append_results']
 
 # %% ../nbs/09_records.ipynb #edcc7a0f
-import platform, subprocess
+import csv, io, platform, subprocess, warnings
 from dataclasses import fields
 from functools import lru_cache
 from importlib.metadata import version
@@ -40,20 +40,73 @@ KEY = ["data", "provenance", "split", "model", "preset", "nl", "seed"]
 COLUMNS = [*KEY, "metric", "k", "value", "seconds", "commit", "versions"]
 
 # %% ../nbs/09_records.ipynb #89f34812
+_COUNT = r"(?:^| )rows(\d+)$" # the last word of `versions`
+
+def _complete_lines(text):
+    "The text without a last line that was cut, and whether there was one."
+    lines = text.splitlines()
+    if text.endswith("\n") or len(lines) < 2: return text, False
+    header, above, last = csv.reader([lines[0], lines[-2], lines[-1]])
+    cut = len(last) < len(header) or len(lines) > 2 and last[-1:] != above[-1:]
+    return "\n".join(lines[:-1] if cut else lines), cut
+
+# %% ../nbs/09_records.ipynb #8b7c2f0b
+def _lacks_rows(rows, last, cut):
+    "Whether the rows of the last cell are fewer than it had."
+    count = rows.versions[last].str.extract(_COUNT)[0].dropna().astype(int)
+    if len(count): return last.sum() < count.max()
+    kind = ["model", "preset"]
+    others = rows[~last & (rows[kind] == rows[kind].iloc[-1]).all(axis=1)]
+    known = [set(zip(cell.metric, cell.k)) for _, cell in others.groupby(KEY)]
+    here = set(zip(rows.metric[last], rows.k[last]))
+    return here not in known and (cut or any(here < k for k in known))
+
+# %% ../nbs/09_records.ipynb #0a69658b
+def _parsed(text, path):
+    "A table of results as text, with the columns in the order of the file."
+    try: rows = pd.read_csv(io.StringIO(text.strip() or ",".join(COLUMNS)), dtype=str, keep_default_na=False)
+    except pd.errors.ParserError as e: raise ValueError(f"{path} is no table of results: {str(e).strip()}") from e
+    longer = not isinstance(rows.index, pd.RangeIndex)
+    if longer: raise ValueError(f"{path} is no table of results: its rows have more fields than its header")
+    known = f"a results file has {', '.join(COLUMNS)}, in any order"
+    for what, names in (("lacks", set(COLUMNS) - set(rows)), ("has the unknown", set(rows) - set(COLUMNS))):
+        listed = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, sorted(names)))}"
+        if names: raise ValueError(f"{path} {what} {listed}: {known}")
+    return rows
+
+# %% ../nbs/09_records.ipynb #be915d24
+def _read_text(path):
+    "The complete cells of a file as text."
+    text, cut = _complete_lines(Path(path).read_text(encoding="utf-8") if Path(path).exists() else "")
+    rows = _parsed(text, path)
+    if cut: warnings.warn(f"{path}: the last line is cut off and left out", stacklevel=3)
+    if not len(rows): return rows
+    cell = rows[KEY].iloc[-1]
+    last = (rows[KEY] == cell).all(axis=1)
+    if not _lacks_rows(rows, last, cut): return rows
+    name = ", ".join(f"{k}={v}" for k, v in cell.items())
+    warnings.warn(f"{path}: the last cell lacks rows and is left out, so that it is run again: {name}", stacklevel=3)
+    return rows[~last].reset_index(drop=True)
+
+# %% ../nbs/09_records.ipynb #ba2c7b06
 def read_results(
     path: str | Path, # a results file; it need not exist yet
 ) -> pd.DataFrame:    # tidy rows, columns as in `COLUMNS`
-    "All rows so far."
-    kept = {c: str for c in ("provenance", "commit", "versions")}
-    return pd.read_csv(path, dtype=kept, keep_default_na=False, na_values={"k": [""], "value": ["", "nan"]}) if Path(path).exists() else pd.DataFrame(columns=COLUMNS)
+    "All rows of complete cells so far."
+    if not Path(path).exists(): return pd.DataFrame(columns=COLUMNS)
+    rows = _read_text(path)[COLUMNS]
+    rows["versions"] = rows.versions.str.replace(_COUNT, "", regex=True)
+    for name, kind in (("nl", int), ("seed", int), ("k", float), ("value", float), ("seconds", float)):
+        try: rows[name] = rows[name].replace("", "nan").astype(kind)
+        except ValueError as e: raise ValueError(f"{path}, column {name!r}: {e}") from e
+    return rows
 
 # %% ../nbs/09_records.ipynb #cc6ba256
 def finished(
     path: str | Path, # a results file
 ) -> set:             # tuples in the order of `KEY`
-    "The cells that are there."
-    rows = read_results(path)
-    return set(rows[KEY].drop_duplicates().astype({"nl": int, "seed": int}).itertuples(index=False, name=None)) if len(rows) else set()
+    "The complete cells that are there."
+    return set(read_results(path)[KEY].itertuples(index=False, name=None))
 
 # %% ../nbs/09_records.ipynb #dec1835b
 def append_results(
@@ -61,9 +114,14 @@ def append_results(
     rows: pd.DataFrame,  # all rows of one cell
 ):
     "Adds a complete cell, unless somebody else did."
-    path = Path(path)
+    path, cells = Path(path), rows[KEY].drop_duplicates()
+    if len(cells) != 1: raise ValueError(f"the rows are of {len(cells)} cells: give those of one")
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.parent / f".{path.name}.lock"):
-        if tuple(rows[KEY].iloc[0]) in finished(path): return
-        text = path.read_text() if path.exists() else ",".join(COLUMNS) + "\n"
-        with replacing(path) as temporary: temporary.write_text(text + rows[COLUMNS].to_csv(index=False, header=False, float_format="%.6g", lineterminator="\n"))
+        if tuple(cells.iloc[0]) in finished(path): return
+        old = _read_text(path)
+        versions = rows.versions.str.replace(_COUNT, "", regex=True) + f" rows{len(rows)}"
+        new = rows.assign(versions=versions.str.strip())[list(old)]
+        text = old.to_csv(index=False, lineterminator="\n")
+        text += new.to_csv(index=False, header=False, float_format="%.6g", lineterminator="\n")
+        with replacing(path) as temporary: temporary.write_text(text, encoding="utf-8")

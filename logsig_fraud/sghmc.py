@@ -194,6 +194,7 @@ def sample_posterior(
     progress: bool = True,  # a bar with losses and the time left
     levels=None,            # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
     amounts=None,           # (columns,) which columns hold the amount, on which the prior leans, see `Inputs`; None: none
+    interrupted: str = "keep", # what Ctrl-C does: "keep" returns the draws so far, if there are any; "raise" ends the program
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
     given, config = config, stretched(config, len(x_lab))
@@ -215,7 +216,7 @@ def sample_posterior(
                 bar.update()
                 for callback in callbacks: callback(run)
     except KeyboardInterrupt:
-        if not run.samples: raise
+        if interrupted == "raise" or not run.samples: raise
         warnings.warn(f"stopped at epoch {run.epoch} of {config.epochs}: the posterior has {len(run.samples)} draws", stacklevel=2)
     return finish(problem._replace(config=given), run, columns, seed)
 
