@@ -83,10 +83,16 @@ def check_table(
     if twice: raise DataError(f"column {twice[0]!r} stands in the table twice: drop one")
 
 # %% ../nbs/13_columns.ipynb #d7dd82be
-def _said(value): return repr(value) if isinstance(value, str) else str(value) # without numpy's type names
+def _said(value):
+    text = repr(value) if isinstance(value, str) else str(value) # without numpy's type names
+    return text if len(text) < 80 else text[:76] + "..."
 
 def _refuse(bad, frame, name, what):
     if bad.any(): raise DataError(f"row {_said(frame.index[bad.argmax()])}: {name} is {_said(frame[name].iloc[bad.argmax()])}: {what} (so are {bad.sum():,} of {len(bad):,} rows)")
+
+def _like_number(value):
+    try: return np.isfinite(float(value))
+    except (TypeError, ValueError, OverflowError): return False
 
 # %% ../nbs/13_columns.ipynb #5a423dea
 def read_number(
@@ -97,6 +103,7 @@ def read_number(
     kind, types = frame[name].dtype, pd.api.types
     if types.is_complex_dtype(kind): raise DataError(f"column {name!r} holds {kind}, and a complex number has no order: take its real part")
     if types.is_timedelta64_dtype(kind): raise DataError(f"column {name!r} holds {kind}, a duration: divide it by a unit such as pd.Timedelta('1D')")
+    if types.is_string_dtype(kind): _refuse(~frame[name].map(_like_number).to_numpy(bool), frame, name, "give a number")
     if not types.is_numeric_dtype(kind): raise DataError(f"column {name!r} holds {kind}, not numbers: convert it with pd.to_numeric")
     with np.errstate(over="ignore"): value = frame[name].to_numpy(float, na_value=np.nan)
     _refuse(~np.isfinite(value), frame, name, "give a finite number, or drop the row")
@@ -104,10 +111,12 @@ def read_number(
 
 # %% ../nbs/13_columns.ipynb #39fe6f09
 def _as_timestamps(column):
-    "Python's dates and datetimes as timestamps."
+    "Python's dates and datetimes, and periods by their start, as timestamps."
+    if isinstance(column.dtype, pd.PeriodDtype): return column.dt.to_timestamp()
     aware = {getattr(t, "tzinfo", None) is not None for t in column.dropna()}
     if len(aware) > 1: raise DataError(f"column {column.name!r} holds times with and without a time zone: give all of them one, or none")
-    return pd.to_datetime(column, utc=aware == {True})
+    try: return pd.to_datetime(column, utc=aware == {True})
+    except ValueError as e: raise DataError(f"column {column.name!r} holds a time that cannot be read ({e}): correct it, or drop the row") from None
 
 # %% ../nbs/13_columns.ipynb #be88e1c1
 def read_time(
@@ -116,8 +125,9 @@ def read_time(
 ) -> tuple:              # (rows,) float64, and "timestamp" or "number"
     "Times as days, or as the numbers that they are."
     column, types = frame[name], pd.api.types
+    if types.is_bool_dtype(column): raise DataError(f"column {name!r} holds {column.dtype}, no times: give timestamps or numbers")
     if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column): return read_number(frame, name), "number"
-    if types.infer_dtype(column) in ("date", "datetime"): column = _as_timestamps(column)
+    if types.infer_dtype(column) in ("date", "datetime", "period"): column = _as_timestamps(column)
     if not types.is_datetime64_any_dtype(column): raise DataError(f"column {name!r} holds {column.dtype}, neither timestamps nor numbers: convert it with pd.to_datetime")
     _refuse(column.isna().to_numpy(), frame, name, "give a time, or drop the row")
     if column.dt.tz is not None: column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -128,11 +138,11 @@ def text_of(
     value, # a category, or the name of a customer
 ):         # text, or None where it is missing
     "One value as text."
-    if not pd.api.types.is_hashable(value): raise DataError(f"{value!r} is a {type(value).__name__}, no name: give text or a number")
+    if not pd.api.types.is_hashable(value): raise DataError(f"{_said(value)} is a {type(value).__name__}, no name: give text or a number")
     if pd.isna(value): return None
     text = str(int(value)) if isinstance(value, (float, np.floating, Decimal)) and isfinite(value) and value == int(value) else str(value)
     try: text.encode()
-    except UnicodeEncodeError: raise DataError(f"{value!r} holds half a character, which no file can hold: decode the text anew with errors='replace'") from None
+    except UnicodeEncodeError: raise DataError(f"{_said(value)} holds half a character, which no file can hold: decode the text anew with errors='replace'") from None
     return text
 
 # %% ../nbs/13_columns.ipynb #5ef0e3bc
@@ -140,7 +150,8 @@ def as_text(
     column: pd.Series, # values of any type
 ) -> pd.Series:        # the same index; text, or None where missing
     "A column as text."
-    mixed = column.dtype == object and pd.api.types.infer_dtype(column) != "string" # 1 and True would be one value
+    plain = "string", "categorical", "interval", "period"
+    mixed = column.dtype.kind == "O" and pd.api.types.infer_dtype(column) not in plain # 1 and True would be one value
     code, values = (np.arange(len(column)), column.tolist()) if mixed else pd.factorize(column)
     texts = []
     for i, value in enumerate(values):
@@ -195,8 +206,10 @@ def make_histories(
     offsets = np.searchsorted(customer[order], np.arange(len(names) + 1))
     with np.errstate(over="ignore"): gap = np.diff(time[order], prepend=0.)
     gap[offsets[:-1]] = 0
+    event = np.argsort(order)
+    _refuse(~np.isfinite(gap[event]), frame, columns.time, "the time since the transaction before is more than a number can hold")
     values = np.column_stack([gap, *(v[order] for v in numbers)])
-    return Histories(values, offsets, np.argsort(order), customer, frame[columns.customer].to_numpy()[first], columns.channels, kind)
+    return Histories(values, offsets, event, customer, frame[columns.customer].to_numpy()[first], columns.channels, kind)
 
 # %% ../nbs/13_columns.ipynb #1aea4d66
 def align_labels(

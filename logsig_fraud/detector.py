@@ -63,6 +63,7 @@ def usable(
 ) -> Config:              # every transaction has a path, also the first
     "The configuration of a detector."
     config = preset(config) if isinstance(config, str) else config
+    if not isinstance(config, Config): raise ValueError(f"config is a {type(config).__name__}: give the name of a preset, or a Config")
     if config.classes != 2: raise ValueError(f"classes = {config.classes} is not allowed: a detector tells fraud from legitimate, classes = 2")
     return replace(config, first_event="keep")
 
@@ -111,6 +112,7 @@ def fit(self: FraudDetector,
     "Learns from all transactions and the few labels."
     columns, config, seed = self.columns or Columns(), usable(self.config), fresh_seed(self.random_state)
     check_most(self.most)
+    if not isinstance(columns, Columns): raise ValueError(f"columns is a {type(columns).__name__}: give a Columns(...)")
     check_table(transactions, columns)
     y = align_labels(labels, transactions.index)
     check_labels(y)
