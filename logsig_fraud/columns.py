@@ -76,7 +76,9 @@ def check_table(
 ):
     "Refuses what is not a table with these columns."
     names = list(dict.fromkeys([*columns.names, *columns.texts]))
-    if not isinstance(frame, pd.DataFrame): raise DataError(f"the transactions are a {type(frame).__name__}: give a pandas DataFrame with the columns {', '.join(map(repr, names))}")
+    if not isinstance(frame, pd.DataFrame):
+        wanted = ", ".join(map(repr, names))
+        raise DataError(f"the transactions are a {type(frame).__name__}: give a pandas DataFrame with the columns {wanted}")
     missing = [c for c in names if c not in frame.columns]
     if missing: raise DataError(f"there is no column {', '.join(map(repr, missing))}: the table has {', '.join(map(repr, frame.columns))}; name yours in Columns(...)")
     twice = [c for c in names if frame.columns.tolist().count(c) > 1]
@@ -101,10 +103,11 @@ def read_number(
 ) -> np.ndarray:         # (rows,) float64
     "A column of finite numbers."
     kind, types = frame[name].dtype, pd.api.types
-    if types.is_complex_dtype(kind): raise DataError(f"column {name!r} holds {kind}, and a complex number has no order: take its real part")
-    if types.is_timedelta64_dtype(kind): raise DataError(f"column {name!r} holds {kind}, a duration: divide it by a unit such as pd.Timedelta('1D')")
+    def wrong(what): return DataError(f"column {name!r} holds {kind}, {what}")
+    if types.is_complex_dtype(kind): raise wrong("and a complex number has no order: take its real part")
+    if types.is_timedelta64_dtype(kind): raise wrong("a duration: divide it by a unit such as pd.Timedelta('1D')")
     if types.is_string_dtype(kind): _refuse(~frame[name].map(_like_number).to_numpy(bool), frame, name, "give a number")
-    if not types.is_numeric_dtype(kind): raise DataError(f"column {name!r} holds {kind}, not numbers: convert it with pd.to_numeric")
+    if not types.is_numeric_dtype(kind): raise wrong("not numbers: convert it with pd.to_numeric")
     with np.errstate(over="ignore"): value = frame[name].to_numpy(float, na_value=np.nan)
     _refuse(~np.isfinite(value), frame, name, "give a finite number, or drop the row")
     return value
@@ -114,9 +117,10 @@ def _as_timestamps(column):
     "Python's dates and datetimes, and periods by their start, as timestamps."
     if isinstance(column.dtype, pd.PeriodDtype): return column.dt.to_timestamp()
     aware = {getattr(t, "tzinfo", None) is not None for t in column.dropna()}
-    if len(aware) > 1: raise DataError(f"column {column.name!r} holds times with and without a time zone: give all of them one, or none")
+    def wrong(what): return DataError(f"column {column.name!r} holds {what}")
+    if len(aware) > 1: raise wrong("times with and without a time zone: give all of them one, or none")
     try: return pd.to_datetime(column, utc=aware == {True})
-    except ValueError as e: raise DataError(f"column {column.name!r} holds a time that cannot be read ({e}): correct it, or drop the row") from None
+    except ValueError as e: raise wrong(f"a time that cannot be read ({e}): correct it, or drop the row") from None
 
 # %% ../nbs/13_columns.ipynb #be88e1c1
 def read_time(
@@ -125,10 +129,12 @@ def read_time(
 ) -> tuple:              # (rows,) float64, and "timestamp" or "number"
     "Times as days, or as the numbers that they are."
     column, types = frame[name], pd.api.types
-    if types.is_bool_dtype(column): raise DataError(f"column {name!r} holds {column.dtype}, no times: give timestamps or numbers")
+    def wrong(what): return DataError(f"column {name!r} holds {column.dtype}, {what}")
+    if types.is_bool_dtype(column): raise wrong("no times: give timestamps or numbers")
     if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column): return read_number(frame, name), "number"
     if types.infer_dtype(column) in ("date", "datetime", "period"): column = _as_timestamps(column)
-    if not types.is_datetime64_any_dtype(column): raise DataError(f"column {name!r} holds {column.dtype}, neither timestamps nor numbers: convert it with pd.to_datetime")
+    if not types.is_datetime64_any_dtype(column):
+        raise wrong("neither timestamps nor numbers: convert it with pd.to_datetime")
     _refuse(column.isna().to_numpy(), frame, name, "give a time, or drop the row")
     if column.dt.tz is not None: column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     return column.to_numpy("datetime64[us]").astype("int64") / 86_400e6, "timestamp"
@@ -138,11 +144,13 @@ def text_of(
     value, # a category, or the name of a customer
 ):         # text, or None where it is missing
     "One value as text."
-    if not pd.api.types.is_hashable(value): raise DataError(f"{_said(value)} is a {type(value).__name__}, no name: give text or a number")
+    def wrong(what): return DataError(f"{_said(value)} {what}")
+    if not pd.api.types.is_hashable(value): raise wrong(f"is a {type(value).__name__}, no name: give text or a number")
     if pd.isna(value): return None
-    text = str(int(value)) if isinstance(value, (float, np.floating, Decimal)) and isfinite(value) and value == int(value) else str(value)
+    whole = isinstance(value, (float, np.floating, Decimal)) and isfinite(value) and value == int(value)
+    text = str(int(value) if whole else value)
     try: text.encode()
-    except UnicodeEncodeError: raise DataError(f"{_said(value)} holds half a character, which no file can hold: decode the text anew with errors='replace'") from None
+    except UnicodeEncodeError: raise wrong("holds half a character: decode the text anew with errors='replace'") from None
     return text
 
 # %% ../nbs/13_columns.ipynb #5ef0e3bc
@@ -156,7 +164,9 @@ def as_text(
     texts = []
     for i, value in enumerate(values):
         try: texts.append(text_of(value))
-        except DataError as e: raise DataError(f"row {_said(column.index[(code == i).argmax()])}, column {column.name!r}: {e}") from None
+        except DataError as e:
+            row = column.index[(code == i).argmax()]
+            raise DataError(f"row {_said(row)}, column {column.name!r}: {e}") from None
     return pd.Series(np.array([*texts, None], object)[code], column.index, dtype=object)
 
 # %% ../nbs/13_columns.ipynb #9c5fb452
@@ -207,9 +217,10 @@ def make_histories(
     with np.errstate(over="ignore"): gap = np.diff(time[order], prepend=0.)
     gap[offsets[:-1]] = 0
     event = np.argsort(order)
-    _refuse(~np.isfinite(gap[event]), frame, columns.time, "the time since the transaction before is more than a number can hold")
+    _refuse(~np.isfinite(gap[event]), frame, columns.time, "the time since the one before is more than a number can hold")
     values = np.column_stack([gap, *(v[order] for v in numbers)])
-    return Histories(values, offsets, event, customer, frame[columns.customer].to_numpy()[first], columns.channels, kind)
+    names = frame[columns.customer].to_numpy()[first]
+    return Histories(values, offsets, event, customer, names, columns.channels, kind)
 
 # %% ../nbs/13_columns.ipynb #1aea4d66
 def align_labels(
@@ -243,7 +254,8 @@ def check_most(
     most: int, # values of a category that get a number of their own
 ):
     "Refuses what is not a whole number of at least 1."
-    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1: raise ValueError(f"most = {most!r} is not allowed: give a whole number of at least 1")
+    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+        raise ValueError(f"most = {most!r} is not allowed: give a whole number of at least 1")
 
 # %% ../nbs/13_columns.ipynb #b983e1e9
 def fit_codes(

@@ -21,7 +21,8 @@ from . import __version__
 from .alerts import expected_saving
 from .attribution import Explanation, explain_rows
 from .card import write_card
-from .columns import Columns, DataError, align_labels, as_text, check_most, check_table, make_histories, read_number, read_time, tie_hash
+from .columns import Columns, DataError, align_labels, as_text, check_most, check_table
+from .columns import make_histories, read_number, read_time, tie_hash
 from .core import Config, preset
 from .elements import as_tensor, one_hot
 from .features import FeatureMap, fit_features, from_parts, learnable_rows
@@ -63,7 +64,8 @@ def usable(
 ) -> Config:              # every transaction has a path, also the first
     "The configuration of a detector."
     config = preset(config) if isinstance(config, str) else config
-    if not isinstance(config, Config): raise ValueError(f"config is a {type(config).__name__}: give the name of a preset, or a Config")
+    if not isinstance(config, Config):
+        raise ValueError(f"config is a {type(config).__name__}: give the name of a preset, or a Config")
     if config.classes != 2: raise ValueError(f"classes = {config.classes} is not allowed: a detector tells fraud from legitimate, classes = 2")
     return replace(config, first_event="keep")
 
@@ -73,8 +75,9 @@ def fresh_seed(
 ) -> int:
     "The seed of a run."
     if random_state is None: return secrets.randbelow(2**32)
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and 0 <= random_state < 2**63: return int(random_state)
-    raise ValueError(f"random_state = {random_state!r} is not allowed: give a whole number from 0 on, or None for a fresh one")
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if whole and 0 <= random_state < 2**63: return int(random_state)
+    raise ValueError(f"random_state = {random_state!r} is not allowed: give a whole number from 0 on, or None for any")
 
 # %% ../nbs/13_detector.ipynb #67563316
 STEADY = 3.0 # largest product of step and pull
@@ -99,7 +102,8 @@ def row_hashes(
     "A fingerprint of each transaction: who, when, how much."
     with np.errstate(over="ignore"): much = read_number(frame, columns.amount).astype("float32")
     numbers = np.column_stack([read_time(frame, columns.time)[0], much]) + 0. # -0 is 0
-    def mark(who, row): return hashlib.blake2b(row.tobytes() + (who or "").encode(), digest_size=8, key=bytes.fromhex(salt)).digest()
+    key = bytes.fromhex(salt)
+    def mark(who, row): return hashlib.blake2b(row.tobytes() + (who or "").encode(), digest_size=8, key=key).digest()
     marks = b"".join(map(mark, as_text(frame[columns.customer]), numbers))
     return np.frombuffer(marks, "<u8").astype("uint64")
 
@@ -126,11 +130,12 @@ def fit(self: FraudDetector,
     config = steady(config, rows, **about)
     self.posterior_ = sample_posterior(*rows, config, seed, columns=features.names, progress=False, **about)
     self.features_ = replace(features, config=config)
-    self.base_ = np.concatenate([x.mean(0, dtype=float), one_hot(as_tensor(cond, torch.int64), features.cards).double().mean(0).numpy()])
+    hot = one_hot(as_tensor(cond, torch.int64), features.cards)
+    self.base_ = np.concatenate([x.mean(0, dtype=float), hot.double().mean(0).numpy()])
     salt, time = secrets.token_hex(16), transactions[columns.time]
     self.seen_ = row_hashes(transactions.iloc[known], columns, salt)
-    self.about_ = dict(rows=len(x), customers=as_text(transactions[columns.customer]).nunique(), labelled=len(known), frauds=int(y[known].sum()),
-                       first=str(time.min()), last=str(time.max()), salt=salt)
+    self.about_ = dict(rows=len(x), customers=as_text(transactions[columns.customer]).nunique(), labelled=len(known),
+                       frauds=int(y[known].sum()), first=str(time.min()), last=str(time.max()), salt=salt)
     self.classes_, self.n_features_in_, self.feature_names_in_ = np.array([0, 1]), len(columns.names), np.array(columns.names, dtype=object)
     return self
 
@@ -160,8 +165,9 @@ def predict_interval(self: FraudDetector,
     lots = [order[i:i + part] for i in range(0, len(x), part)]
     parts = [self.posterior_.predict(x[lot], cond[lot], level=level) for lot in lots]
     said = pd.concat(parts).iloc[h.event] if parts else pd.DataFrame(columns=["mean", "low", "high"], dtype=float)
-    said = dict(probability=said["mean"], low=said.low, high=said.high)
-    return pd.DataFrame({k: v.to_numpy(float) for k, v in said.items()}, transactions.index).assign(history=length, little=length < self.features_.config.min_history)
+    said = said[["mean", "low", "high"]].to_numpy(float)
+    out = pd.DataFrame(said, transactions.index, ["probability", "low", "high"])
+    return out.assign(history=length, little=length < self.features_.config.min_history)
 
 # %% ../nbs/13_detector.ipynb #625d6e8e
 @patch
@@ -278,14 +284,15 @@ def model_card(self: FraudDetector,
     if transactions is None: return write_card(facts, limits)
     groups = [groups] if isinstance(groups, str) else list(c.static if groups is None else groups)
     absent = [g for g in groups if g not in transactions]
-    if absent: raise DataError(f"there is no column {absent[0]!r} to show results by: the table has {', '.join(map(repr, transactions.columns))}")
+    if absent: raise DataError(f"there is no column {absent[0]!r} to show results by: give some that the table has")
     y, seen = align_labels(labels, transactions.index), np.isin(row_hashes(transactions, c, a["salt"]), self.seen_)
     rows = np.flatnonzero(np.isfinite(y) & ~seen)
     rows = rows[np.argsort(tie_hash(transactions.iloc[rows], c), kind="stable")] # the table's order chooses nothing
     if not 0 < y[rows].sum() < len(rows): raise DataError(f"{len(rows)} labelled rows with {int(y[rows].sum())} frauds are left without those of training: give labels of both classes that training did not see")
     facts.append(("labelled rows left out as training saw them", int((np.isfinite(y) & seen).sum())))
     customer = as_text(transactions[c.customer]).to_numpy()[rows]
-    return write_card(facts, limits, (y[rows].astype(int), self.predict_samples(transactions)[:, rows], customer), transactions.iloc[rows][groups])
+    judged = y[rows].astype(int), self.predict_samples(transactions)[:, rows], customer
+    return write_card(facts, limits, judged, transactions.iloc[rows][groups])
 
 # %% ../nbs/13_detector.ipynb #6c3d5eb0
 FORMAT, MANIFEST, FILES = 2, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
