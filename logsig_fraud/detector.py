@@ -316,7 +316,7 @@ def save(self: FraudDetector,
 # %% ../nbs/13_detector.ipynb #3175d16f
 _WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str, library=str,
              params=dict(most=int, random_state=int, preset=(str, type(None))),
-             about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str),
+             about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str, salt=str),
              features=dict(columns=dict, codes=dict, time_kind=str, scaling=str, straight=int))
 
 # %% ../nbs/13_detector.ipynb #7c3ead18

@@ -32,7 +32,7 @@ def features_id(
     "What states depend on, as a hash."
     c = features.config
     path = [features.columns.channels, features.scale.tolist(), c.depth, c.time, c.invisibility, c.gap_factor]
-    said = [path, features.time_kind, aware, features.columns.id is not None]
+    said = ["ties by content", path, features.time_kind, aware, features.columns.id is not None]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 # %% ../nbs/14_online.ipynb #c6459c8e

@@ -4,18 +4,20 @@
 
 # %% auto #0
 __all__ = ['FARTHEST', 'ALLOWED', 'NEEDS_ID', 'RECENT', 'STATUS', 'Events', 'mark_of', 'check_zone', 'read_times', 'read_events',
-           'read_event', 'States', 'unpack_states', 'pack_states', 'next_points', 'count_events', 'log_signatures',
-           'rounds', 'status_of', 'advance']
+           'read_event', 'States', 'unpack_states', 'pack_states', 'next_points', 'walk', 'count_events',
+           'log_signatures', 'rounds', 'status_of', 'advance']
 
 # %% ../nbs/14_states.ipynb #be66fded
 import hashlib
+from bisect import bisect_right
 from numbers import Real
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np, pandas as pd, pysiglib
 
-from .columns import (DataError, _refuse, _said, as_text, check_table, read_codes, read_number, read_time,
-                                  text_of)
+from .columns import (DataError, _refuse, _said, as_text, check_table, content_hash, read_codes, read_number,
+                                  read_time, text_of, tie_hash)
 from .core import Config
 from .features import FeatureMap, ratio
 from .logsignatures import _time_letters, close_signature, extend_signature, open_signature
@@ -28,6 +30,7 @@ class Events(NamedTuple):
     values: np.ndarray # (events, channels - 1) amount and further numbers
     cond: np.ndarray   # (events, conditions)
     mark: list         # (events,) pairs of whole numbers, of the id and of the content; None without ids
+    tie: np.ndarray    # (events,) uint64 of the content, which orders transactions of one customer and time, see `tie_hash`
 
 # %% ../nbs/14_states.ipynb #c6e65c19
 def mark_of(
@@ -93,7 +96,7 @@ def read_events(
         _refuse((ids.str.strip() == "").to_numpy(bool), frame, c.id, NEEDS_ID)
         words = [as_text(frame[k]).fillna("") for k in c.conditions]
         marks = [(mark_of(k, i), mark_of(*w, numbers=n.tobytes())) for k, i, n, *w in zip(key, ids, numbers, *words)]
-    return Events(key.tolist(), time, values, read_codes(frame, features.codes), marks)
+    return Events(key.tolist(), time, values, read_codes(frame, features.codes), marks, tie_hash(frame, c))
 
 # %% ../nbs/14_states.ipynb #4ddf9421
 def _one_time(value, name):
@@ -144,19 +147,21 @@ def read_event(
     cond = np.array([[known.get(w, 0) for known, w in zip(features.codes.values(), words)] or [0]])
     numbers = np.array([time, *values[0]]).tobytes()
     mark = (mark_of(key, _one_id(row, c.id)), mark_of(*words, numbers=numbers)) if c.id else None
-    return Events([key], np.array([time]), values, cond, [mark])
+    texts = [[text_of(row[k])] for k in c.texts]
+    return Events([key], np.array([time]), values, cond, [mark], content_hash(texts, [[time], *values.T]))
 
 # %% ../nbs/14_states.ipynb #4c14bc22
 RECENT = 16 # marks that are kept, and more while transactions have the same time
 
 class States(NamedTuple):
-    "The states of some customers."
-    n: np.ndarray     # (customers,) transactions counted
-    time: np.ndarray  # (customers,) of the last
-    tied: np.ndarray  # (customers,) how many of the last have that time
-    point: np.ndarray # (customers, 1 + channels) where the path stands
-    sig: np.ndarray   # (customers, signature terms)
-    marks: list       # (customers,) lists of pairs of whole numbers, the latest last; empty without ids
+    "The states of some customers: the path before the last time, and the transactions that have it."
+    n: np.ndarray      # (customers,) transactions counted
+    time: np.ndarray   # (customers,) of the last
+    before: np.ndarray # (customers,) the time before it
+    point: np.ndarray  # (customers, 1 + channels) where the path stood at `before`
+    sig: np.ndarray    # (customers, signature terms) likewise
+    tied: list         # (customers,) lists of (tie, values) of the transactions at `time`, in the order of `tie`
+    marks: list        # (customers,) lists of pairs of whole numbers, the latest last; empty without ids
 
 # %% ../nbs/14_states.ipynb #0da87ca1
 def unpack_states(
@@ -166,74 +171,111 @@ def unpack_states(
 ) -> States:
     "States from bytes."
     p, terms = d // 2, pysiglib.sig_length(d, depth)
-    size = 3 + p + terms
+    size = 4 + p + terms
     head = np.zeros((len(blobs), size))
+    tied, marks = [[] for _ in blobs], [[] for _ in blobs]
     for i, b in enumerate(blobs):
-        if b is not None: head[i] = np.frombuffer(b, count=size)
-    def pairs(b): return [*map(tuple, np.frombuffer(b, "uint64", offset=8 * size).reshape(-1, 2).tolist())]
-    marks = [[] if b is None else pairs(b) for b in blobs]
-    return States(head[:, 0].astype(int), head[:, 1], head[:, 2].astype(int), head[:, 3:3 + p], head[:, 3 + p:], marks)
+        if b is None: continue
+        head[i] = np.frombuffer(b, count=size)
+        k = int(head[i, 3])
+        ties = np.frombuffer(b, "uint64", k, 8 * size).tolist()
+        values = np.frombuffer(b, count=k * (p - 2), offset=8 * (size + k)).reshape(k, p - 2)
+        tied[i] = list(zip(ties, values))
+        marks[i] = [*map(tuple, np.frombuffer(b, "uint64", offset=8 * (size + k * (p - 1))).reshape(-1, 2).tolist())]
+    return States(head[:, 0].astype(int), head[:, 1], head[:, 2], head[:, 4:4 + p], head[:, 4 + p:], tied, marks)
 
 # %% ../nbs/14_states.ipynb #b9b62f52
 def pack_states(
     states: States,
 ) -> list: # (customers,) bytes
     "States as bytes."
-    head = np.column_stack([states.n, states.time, states.tied, states.point, states.sig])
-    return [h.tobytes() + np.array(m, "uint64").tobytes() for h, m in zip(head, states.marks)]
+    head = np.column_stack([states.n, states.time, states.before, [len(t) for t in states.tied], states.point, states.sig])
+    def pack(h, tied, marks):
+        ties, values = np.array([t for t, _ in tied], "uint64"), np.array([v for _, v in tied], float)
+        return h.tobytes() + ties.tobytes() + values.tobytes() + np.array(marks, "uint64").tobytes()
+    return [pack(*customer) for customer in zip(head, states.tied, states.marks)]
 
 # %% ../nbs/14_states.ipynb #81b358d9
 def next_points(
-    states: States,
-    slot: np.ndarray,      # (events,) whose state
-    time: np.ndarray,      # (events,)
+    n: np.ndarray,         # (events,) transactions so far
+    gap: np.ndarray,       # (events,) time since the last of them
+    clock: np.ndarray,     # (events,) where the time channel stands
     values: np.ndarray,    # (events, channels - 1)
     features: FeatureMap,
 ) -> np.ndarray:           # (events, 1 + channels)
     "Where the paths go next."
-    c, n = features.config, states.n[slot]
-    gap = ratio(np.where(n > 0, time - states.time[slot], 0.), features.scale[0]) * c.gap_factor
-    clock = n if c.time == "index" else np.where(n > 0, states.point[slot, 0] + gap, 0.)
+    c = features.config
+    gap = ratio(np.where(n > 0, gap, 0.), features.scale[0]) * c.gap_factor
+    clock = n if c.time == "index" else np.where(n > 0, clock + gap, 0.)
     return np.column_stack([clock, gap, ratio(values, features.scale[1:])])
 
 # %% ../nbs/14_states.ipynb #2f0d68f4
+def walk(
+    states: States,
+    slot: np.ndarray,      # (rows,) whose state
+    steps: np.ndarray,     # (rows,) how many of the transactions at the last time to walk over
+    features: FeatureMap,
+) -> tuple:                # transactions (rows,), where the path stands (rows, 1 + channels), its signature (rows, terms)
+    "The paths from before the last time on."
+    n = states.n[slot] - [len(states.tied[s]) for s in slot]
+    point, sig = states.point[slot], states.sig[slot]
+    for j in range(steps.max(initial=0)):
+        go = np.flatnonzero(steps > j)
+        k = slot[go]
+        gap = np.zeros(len(k)) if j else states.time[k] - states.before[k]
+        to = next_points(n[go], gap, point[go, 0], np.array([states.tied[s][j][1] for s in k]), features)
+        new, old = go[n[go] == 0], go[n[go] > 0]
+        if len(new): sig[new] = open_signature(to[n[go] == 0], features.config)
+        if len(old): sig[old] = extend_signature(sig[old], to[n[go] > 0] - point[old], features.config.depth)
+        point[go] = to
+        n[go] += 1
+    return n, point, sig
+
+# %% ../nbs/14_states.ipynb #bb667634
 def count_events(
-    states: States,     # changed in place
-    slot: np.ndarray,   # (events,) whose state, each customer at most once
-    points: np.ndarray, # (events, 1 + channels)
-    time: np.ndarray,   # (events,)
-    mark: list,         # (events,) pairs, or None without ids
-    config: Config,
-):
-    "Moves the paths by one transaction each."
-    new = states.n[slot] == 0
-    if new.any(): states.sig[slot[new]] = open_signature(points[new], config)
-    if not new.all(): states.sig[slot[~new]] = extend_signature(states.sig[slot[~new]], points[~new] - states.point[slot[~new]], config.depth)
-    states.tied[slot] = np.where(~new & (time == states.time[slot]), states.tied[slot] + 1, 1)
-    states.point[slot], states.time[slot] = points, time
+    states: States,        # changed in place
+    slot: np.ndarray,      # (events,) whose state, each customer at most once
+    events: Events,        # one for each slot
+    features: FeatureMap,
+) -> np.ndarray:           # (events,) place of each among the transactions of its time, from 1
+    "Adds one transaction each."
+    later = slot[(states.n[slot] == 0) | (events.time > states.time[slot])]
+    _, states.point[later], states.sig[later] = walk(states, later, np.array([len(states.tied[s]) for s in later], int), features)
+    states.before[later] = states.time[later]
+    for s in later: states.tied[s] = []
+    states.time[slot] = events.time
     states.n[slot] += 1
-    for s, m in zip(slot.tolist(), mark):
-        if m is not None: states.marks[s] = [*states.marks[s], m][-max(RECENT, states.tied[s]):]
+    place = np.empty(len(slot), int)
+    for i, (s, tie, values, m) in enumerate(zip(slot.tolist(), events.tie.tolist(), events.values, events.mark)):
+        place[i] = bisect_right(states.tied[s], tie, key=itemgetter(0))
+        states.tied[s].insert(place[i], (tie, values))
+        if m is not None: states.marks[s] = [*states.marks[s], m][-max(RECENT, len(states.tied[s])):]
+    return place + 1
 
 # %% ../nbs/14_states.ipynb #de23ffc6
 def log_signatures(
-    states: States,
-    slot: np.ndarray, # (rows,) whose state
+    n: np.ndarray,     # (rows,) transactions
+    point: np.ndarray, # (rows, 1 + channels) where the path stands
+    sig: np.ndarray,   # (rows, terms) its signature
     config: Config,
-) -> np.ndarray:      # (rows, words) float32
+) -> np.ndarray:       # (rows, words) float32
     "The log-signatures of the paths as they stand."
-    sig, point = states.sig[slot], states.point[slot]
     rows = close_signature(sig, point, 2, config) # n = 2 leaves index time as it is
-    if config.time == "index": rows = rows * (1 / np.maximum(states.n[slot] - 1, 1))[:, None] ** _time_letters(2 * point.shape[1] + 1, config.depth)
+    if config.time == "index":
+        rows = rows * (1 / np.maximum(n - 1, 1))[:, None] ** _time_letters(2 * point.shape[1] + 1, config.depth)
     return rows.astype("float32")
 
 # %% ../nbs/14_states.ipynb #4cca4361
 def rounds(
     slot: np.ndarray, # (events,) whose state
+    time: np.ndarray, # (events,)
+    tie: np.ndarray,  # (events,)
 ) -> list:            # arrays of event numbers, each customer at most once in an array
     "Everybody's first event, everybody's second, and so on."
     if len(slot) < 2: return [np.arange(len(slot))][:len(slot)]
     order = np.argsort(slot, kind="stable")
+    changed = (np.diff(slot[order]) != 0) | (np.diff(time[order]) != 0)
+    order = order[np.lexsort((tie[order], np.append(0, changed.cumsum())))] # runs of one customer and time, by content
     turn = np.empty(len(slot), int)
     turn[order] = np.arange(len(slot)) - np.searchsorted(slot[order], slot[order])
     return np.split(np.argsort(turn, kind="stable"), np.cumsum(np.bincount(turn))[:-1])
@@ -253,6 +295,8 @@ def status_of(
     return np.where(known, known, 2 * ((states.n[slot] > 0) & (time < states.time[slot])))
 
 # %% ../nbs/14_states.ipynb #02269ee2
+def _pick(events, rows): return Events(*(part[rows] if isinstance(part, np.ndarray) else [part[i] for i in rows] for part in events))
+
 def advance(
     states: States,        # changed in place
     slot: np.ndarray,      # (events,) whose state
@@ -262,16 +306,15 @@ def advance(
     "Counts events by the rule."
     status, length = np.zeros(len(slot), int), np.zeros(len(slot), int)
     logsig = np.full((len(slot), features.words), np.nan, "float32")
-    for e in rounds(slot):
+    for e in rounds(slot, events.time, events.tie):
         s, mark = slot[e], [events.mark[i] for i in e]
         status[e] = status_of(states, s, events.time[e], mark)
         last = np.array([states.marks[k][-1:] == [m] for k, m in zip(s, mark)])
-        go = np.flatnonzero(status[e] == 0)
-        if len(go):
-            k, time = s[go], events.time[e[go]]
-            points = next_points(states, k, time, events.values[e[go]], features)
-            count_events(states, k, points, time, [mark[i] for i in go], features.config)
-        show = (status[e] == 0) | last
-        if show.any(): logsig[e[show]] = log_signatures(states, s[show], features.config)
+        go, place = np.flatnonzero(status[e] == 0), np.zeros(len(e), int)
+        if len(go): place[go] = count_events(states, s[go], _pick(events, e[go]), features)
+        for i in np.flatnonzero(last): place[i] = 1 + [t for t, _ in states.tied[s[i]]].index(events.tie[e[i]])
         length[e] = states.n[s]
+        if (show := place > 0).any():
+            paths = walk(states, s[show], place[show], features)
+            length[e[show]], logsig[e[show]] = paths[0], log_signatures(*paths, features.config)
     return STATUS[status], logsig, length
