@@ -306,7 +306,8 @@ def save(self: FraudDetector,
     check_is_fitted(self)
     arrays, words = self.features_.to_parts()
     name = self.config if isinstance(self.config, str) else None
-    params = dict(most=self.most, random_state=self.random_state, preset=name)
+    seed = None if self.random_state is None else int(self.random_state)
+    params = dict(most=int(self.most), random_state=seed, preset=name)
     with new_folder(folder, MANIFEST) as part:
         self.posterior_.save(part)
         save_file(dict(arrays, base=self.base_, seen=self.seen_), part / "features.safetensors")
@@ -315,7 +316,7 @@ def save(self: FraudDetector,
 
 # %% ../nbs/13_detector.ipynb #3175d16f
 _WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str, library=str,
-             params=dict(most=int, random_state=int, preset=(str, type(None))),
+             params=dict(most=int, random_state=(int, type(None)), preset=(str, type(None))),
              about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str, salt=str),
              features=dict(columns=dict, codes=dict, time_kind=str, scaling=str, straight=int))
 

@@ -211,6 +211,7 @@ def load(cls: Posterior,
     "Reads a posterior back, and refuses one that does not fit."
     about = json.loads((Path(folder) / "posterior.json").read_text())
     saved, cards, weights = read_config(about["config"]), tuple(about["cards"]), load_file(Path(folder) / "weights.safetensors")
+    weights = {k: v.clone() for k, v in weights.items()} # aligned in memory, so that sums come out as before
     for name in ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "straight"):
         if config and getattr(config, name) != getattr(saved, name): raise ValueError(f"this posterior was trained with {name} = {getattr(saved, name)!r}, not {getattr(config, name)!r}")
     if columns and tuple(columns) != tuple(about["columns"]): raise ValueError(f"this posterior was trained on other columns: {about['columns'] or 'they were not named'}")
