@@ -176,10 +176,11 @@ def content_hash(
     numbers: list, # of columns: lists or arrays of numbers
 ) -> np.ndarray:   # (rows,) uint64
     "A number for each row that depends on its content alone."
-    words = [np.array(["\0" if text is None else text for text in column], object) for column in texts]
-    parts = [pd.util.hash_array(a) for a in (*words, *(np.asarray(column, float) + 0. for column in numbers))] # -0 is 0
-    total = np.zeros(len(parts[0]), "uint64")
-    for part in parts: total = (total ^ part) * np.uint64(1000003)
+    words = np.array([["\0" if text is None else text for text in column] for column in texts], object)
+    sizes = np.array(numbers, float) + 0. # -0 is 0
+    parts = [pd.util.hash_array(a.ravel(), categorize=a.size > 1000).reshape(a.shape) for a in (words, sizes)]
+    total = np.zeros(words.shape[1], "uint64")
+    for part in np.concatenate(parts): total = (total ^ part) * np.uint64(1000003)
     return total
 
 # %% ../nbs/13_columns.ipynb #b135ab9c
