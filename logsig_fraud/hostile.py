@@ -21,7 +21,7 @@ import numpy as np, pandas as pd, torch
 from safetensors.torch import load_file
 from tqdm import tqdm
 
-from .columns import PAYMENTS, Columns
+from .columns import PAYMENTS, Columns, DataError
 from .core import preset, replacing
 from .detector import FraudDetector
 from .online import OnlineScorer
@@ -157,6 +157,7 @@ def in_words(
     names: list,      # of columns
 ) -> bool:
     "Whether an error says what is wrong with a table."
+    if isinstance(error, DataError): return True
     if not isinstance(error, ValueError) or isinstance(error, UnicodeError): return False
     words = *names, "row", "rows", "column", "labels", "transactions"
     return any(re.search(rf"\b{re.escape(word)}\b", str(error)) for word in words)
