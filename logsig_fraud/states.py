@@ -71,8 +71,9 @@ def read_times(
     time, kind = read_time(frame, name)
     if not len(frame): return time
     features.check_kind(kind)
-    if kind == "timestamp":
-        check_zone(frame[name].iloc[0], frame[name].dt.tz is not None, aware, f"row {_said(frame.index[0])}: {name}")
+    first = frame[name].iloc[0] # also dates and periods, which have no zone
+    zoned = getattr(first, "tzinfo", None) is not None
+    if kind == "timestamp": check_zone(first, zoned, aware, f"row {_said(frame.index[0])}: {name}")
     _refuse(np.abs(time) > FARTHEST[kind], frame, name, ALLOWED[kind])
     return time
 
@@ -112,16 +113,21 @@ def _one_time(value, name):
     raise DataError(f"{name} is {value!r}: give a timestamp or a number")
 
 # %% ../nbs/14_states.ipynb #f3402f21
+def _one_text(row, name):
+    "-> text, or None"
+    try: return text_of(row[name])
+    except DataError as e: raise DataError(f"{name}: {e}") from None
+
 def _one_id(row, name):
     "-> text"
-    value = text_of(row[name]) or ""
+    value = _one_text(row, name) or ""
     if not value.strip(): raise DataError(f"{name} is {row[name]!r}: {NEEDS_ID}")
     return value
 
 def _one_number(row, name):
     try: value = float(row[name])
-    except (TypeError, ValueError): value = np.nan
-    if not np.isfinite(value): raise DataError(f"{name} is {row[name]!r}: give a finite number")
+    except (TypeError, ValueError, OverflowError): value = np.nan
+    if not np.isfinite(value): raise DataError(f"{name} is {_said(row[name])}: give a finite number")
     return value
 
 # %% ../nbs/14_states.ipynb #df704fba
@@ -139,13 +145,13 @@ def read_event(
     features.check_kind(kind)
     if kind == "timestamp": check_zone(row[c.time], zoned, aware, c.time)
     if not abs(time) <= FARTHEST[kind]: raise DataError(f"{c.time} is {row[c.time]}: {ALLOWED[kind]}")
-    key, words = text_of(row[c.customer]), [text_of(row[k]) or "" for k in c.conditions]
+    key, words = _one_text(row, c.customer), [_one_text(row, k) or "" for k in c.conditions]
     if key is None: raise DataError(f"{c.customer} is missing: every transaction needs a customer")
     values = np.array([[_one_number(row, k) for k in c.channels[1:]]])
     cond = np.array([[known.get(w, 0) for known, w in zip(features.codes.values(), words)] or [0]])
     numbers = np.array([time, *values[0]]).tobytes()
     mark = (mark_of(key, _one_id(row, c.id)), mark_of(*words, numbers=numbers)) if c.id else None
-    texts = [[text_of(row[k])] for k in c.texts]
+    texts = [[_one_text(row, k)] for k in c.texts]
     return Events([key], np.array([time]), values, cond, [mark], content_hash(texts, [[time], *values.T]))
 
 # %% ../nbs/14_states.ipynb #4c14bc22
