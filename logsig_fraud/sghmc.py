@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['CACHE', 'TERMS', 'Run', 'begin', 'generator_step', 'critic_rows', 'critic_step', 'run_epoch', 'identity',
-           'save_checkpoint', 'load_checkpoint', 'sample_posterior', 'finish', 'Diverged', 'Posterior', 'glorot_prior',
-           'init', 'make_problem', 'update']
+           'save_checkpoint', 'load_checkpoint', 'next_epoch', 'sample_posterior', 'finish', 'Diverged', 'Posterior',
+           'glorot_prior', 'init', 'make_problem', 'update']
 
 # %% ../nbs/06_sghmc.ipynb #4d990d05
 import hashlib, json, warnings
@@ -177,6 +177,22 @@ def load_checkpoint(
     rng.set_state(tensors["rng"].cpu())
     return Run(g, d, epoch, tuple(tensors.get("samples", ())), tuple(map(tuple, tensors["history"].tolist())), tensors.get("odds"))
 
+# %% ../nbs/06_sghmc.ipynb #cd56d443
+def next_epoch(
+    problem: Problem,            # what stays the same
+    run: Run,                    # so far
+    rng: torch.Generator | None, # source of randomness
+    memory: dict,                # `Scratch` by use
+) -> tuple:                      # the run with one epoch more, and the epoch's terms by name
+    "One epoch, its losses checked and its sample kept."
+    c = problem.config
+    odds = run.odds if run.epoch % REFRESH else row_odds(problem, run.d)
+    g, d, terms = run_epoch(problem, run.g, run.d, run.epoch, rng, memory, odds)
+    row = {k: t.mean().item() for k, t in zip(TERMS, terms)}
+    check_terms(row, run.epoch + 1, c)
+    kept = (d.flat,) if keeps_sample(run.epoch, c) else ()
+    return Run(g, d, run.epoch + 1, run.samples + kept, run.history + (tuple(row.values()),), odds), row
+
 # %% ../nbs/06_sghmc.ipynb #3daf4c35
 @torch.no_grad()
 def sample_posterior(
@@ -206,11 +222,7 @@ def sample_posterior(
     try:
         with tqdm(total=config.epochs, initial=run.epoch, unit="epoch", disable=not progress) as bar:
             while run.epoch < config.epochs:
-                g, d, terms = run_epoch(problem, run.g, run.d, run.epoch, rng, memory, odds := run.odds if run.epoch % REFRESH else row_odds(problem, run.d))
-                row = {k: t.mean().item() for k, t in zip(TERMS, terms)}
-                check_terms(row, run.epoch + 1, config)
-                kept = (d.flat,) if keeps_sample(run.epoch, config) else ()
-                run = Run(g, d, run.epoch + 1, run.samples + kept, run.history + (tuple(row.values()),), odds)
+                run, row = next_epoch(problem, run, rng, memory)
                 if checkpoint and (run.epoch % config.checkpoint_every == 0 or run.epoch == config.epochs): save_checkpoint(checkpoint, run, rng, about)
                 bar.set_postfix({k: f"{v:.3f}" for k, v in row.items()}, refresh=False)
                 bar.update()
