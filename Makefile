@@ -42,13 +42,13 @@ results: setup ## run the results notebook for one label budget: make results NL
 	@echo "==> $(OUT)/nl$(NL).ipynb"
 	@cat "$(OUT)/summary.txt"
 
-tables: setup ## write all tables and figures from the committed rows: results/tables, and the outputs of nbs/11_tables.ipynb
-	@$(BIN)/papermill --cwd nbs nbs/11_tables.ipynb nbs/11_tables.ipynb && $(BIN)/nbdev_clean --fname nbs/11_tables.ipynb
+tables: setup ## write all tables and figures from the committed rows: results/tables, and the outputs of nbs/studies/04_tables.ipynb
+	@$(BIN)/papermill --cwd nbs/studies nbs/studies/04_tables.ipynb nbs/studies/04_tables.ipynb && $(BIN)/nbdev_clean --fname nbs/studies/04_tables.ipynb
 	@echo "==> results/tables"
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
-	@for n in 20_benchmarks 21_use; do $(BIN)/papermill nbs/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
+	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
 # What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
 WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm pot papermill

@@ -8,8 +8,9 @@ import nbformat
 from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).resolve().parent.parent
-NBS = sorted((ROOT / "nbs").glob("*.ipynb"))
-PAPERMILL = [p for p in NBS if p.stem[:2] in ("10", "20", "21")]
+NBS = sorted((p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts),
+             key=lambda p: (len(p.relative_to(ROOT / "nbs").parts), str(p))) # the order of the listing
+PAPERMILL = [p for p in NBS if p.stem in ("10_results", "09_benchmarks", "10_benchmarks_use")]
 LIMIT = 600 # seconds for one notebook; the longest takes a tenth of it
 LIVE, HUNG = set(), [] # commands that are running; notebooks that were not done in time
 SMOKE = dict(quick=True, source="simulated", nl=520, n_unlabelings=1, seed=3)
@@ -95,8 +96,8 @@ def copied(command):
         for name in ("nbs", "logsig_fraud"): shutil.copytree(ROOT / name, Path(tmp, name), ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
         for name in ("settings.ini", "setup.py"): shutil.copy(ROOT / name, tmp)
         subprocess.run(command, cwd=tmp, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-        new = {p.relative_to(tmp): p.read_bytes() for f in ("nbs/*.ipynb", "logsig_fraud/*.py") for p in Path(tmp).glob(f)}
-    old = {p.relative_to(ROOT): p.read_bytes() for f in ("nbs/*.ipynb", "logsig_fraud/*.py") for p in ROOT.glob(f)}
+        new = {p.relative_to(tmp): p.read_bytes() for f in ("nbs/**/*.ipynb", "logsig_fraud/**/*.py") for p in Path(tmp).glob(f)}
+    old = {p.relative_to(ROOT): p.read_bytes() for f in ("nbs/**/*.ipynb", "logsig_fraud/**/*.py") for p in ROOT.glob(f) if ".ipynb_checkpoints" not in p.parts}
     return ", ".join(str(p) for p in sorted(new.keys() | old.keys()) if new.get(p) != old.get(p))
 
 

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['CHOICES', 'BOUNDS', 'PRESETS', 'NetworkConfig', 'SamplerConfig', 'Config', 'preset', 'Provenance', 'cache_dir',
-           'replacing', 'ParameterError', 'whole', 'one_of', 'some_of', 'any_text', 'file_or', 'ParameterGuard']
+           'atomic_write', 'ParameterError', 'int_between', 'one_of', 'some_of', 'any_text', 'file_or',
+           'ParameterGuard']
 
 # %% ../nbs/00_core.ipynb #35deb6e1
 import os, re, uuid
@@ -24,24 +25,24 @@ CHOICES = dict(
     path_scale=("max", "none"),         # max: gap and amount over their maxima, as the paper writes
     terms=("log", "signature"),         # signature: its terms of level 2, which are integrals and can be bent, instead of the log-signature's areas
     scaling=("none", "standard", "asinh"),
-    information=("paper", "extended"),  # extended: what the current transaction's category tells as well
+    feature_set=("paper", "extended"),  # extended: what the current transaction's category tells as well
     fit_on=("train", "all"),            # all: maxima and scaling see the test rows, the leak of the paper's code
     bands=("labelled", "all"),          # all: risk bands see every label, the leak of the paper's code
     risk_weighting=("order", "risk"),   # order: as the paper writes it; risk: as the authors coded it
     conditions=("matched", "shuffled"), # shuffled: condition and log-signature do not belong together, the bug of the paper's code
     batches=("fresh", "repeated"),      # repeated: the same n_critic batches for ever, the bug of the paper's code
-    lab_draws=("uniform", "errors"),    # errors: half of them by how wrong the chains are about a row, with weights that make up for it
+    label_sampling=("uniform", "errors"),    # errors: half of them by how wrong the chains are about a row, with weights that make up for it
     noise=("fresh", "frozen"),          # frozen: one draw, added at every step, the bug of the paper's code
     prior=("density", "start"),         # density: its gradient enters every update; start: initial weights only
-    mass=("one", "prior"),              # prior: embeddings of conditions take steps as many times larger as their prior is wider than that of a square hidden layer
+    embedding_step=("one", "prior"),              # prior: embeddings of conditions take steps as many times larger as their prior is wider than that of a square hidden layer
     sampler=("momentum", "adam"),       # momentum: SGHMC as in Algorithm 1; adam: preconditioned, as the paper ran it
     schedule=("constant", "cyclical", "plateau"), # of the step size; plateau: the discriminators' falls by a fifth every 201 of their steps, as the authors' trainer has it
 )
 
 # %% ../nbs/00_core.ipynb #6a8dacd3
-BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), gain=(1e-6, inf), lean_frauds=(1e-6, inf),
-              straight=(0, 5), epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), batch_lab=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
-              friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), stretch=(0, inf), checkpoint_every=(1, inf))
+BOUNDS = dict(classes=(2, inf), latent=(1, inf), dropout=(0, 0.9), lambda_unl=(0, inf), lambda_lab=(0, inf), lambda_gp=(0, inf), prior_gain=(1e-6, inf), amount_prior_half_life=(1e-6, inf),
+              raw_levels=(0, 5), epochs=(1, inf), n_critic=(1, inf), batch=(1, inf), labelled_batch=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
+              friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf), thin=(1, inf), schedule_labels=(0, inf), checkpoint_every=(1, inf))
 
 # %% ../nbs/00_core.ipynb #a70062d5
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class NetworkConfig:
     lambda_lab: float = 10.0            # weight of the labelled loss
     lambda_gp: float = 1.0              # weight of the gradient penalty
     prior: str = "density"              # what the Glorot-normal prior is used for
-    gain: float = 1.0                   # factor on the prior's standard deviations
+    prior_gain: float = 1.0                   # factor on the prior's standard deviations
     bias_scale: float = 0.0             # standard deviation of the biases; 0: that of their layer's weights
     prior_scales: tuple = (1.0, 0.1, 0.01, 1.0) # factor on it for the first weights of each signature level's columns, then for those that enter as they are; empty: all 1
-    lean: tuple = ()                    # what the prior expects the log-odds of fraud to gain with each standard deviation of the amount, scaled and as it is, before any label; empty: nothing
-    lean_frauds: float = 20.0           # labelled frauds that halve the lean
+    amount_prior_mean: tuple = ()                    # what the prior expects the log-odds of fraud to gain with each standard deviation of the amount, scaled and as it is, before any label; empty: nothing
+    amount_prior_half_life: float = 20.0           # labelled frauds that halve the lean
     weight_decay: float = 0.0           # added to the gradient, per unit of weight
 
 # %% ../nbs/00_core.ipynb #981f975a
@@ -73,19 +74,19 @@ class SamplerConfig:
     epochs: int = 400                   # each is one generator step and n_critic discriminator steps
     n_critic: int = 5                   # discriminator steps per generator step
     batch: int = 2048                   # unlabelled rows per step, and as many generated ones
-    batch_lab: int = 0                  # labelled rows per step, or all if there are not more; 0: all
-    lab_draws: str = "uniform"          # how labelled rows are drawn where a step does not see all
+    labelled_batch: int = 0                  # labelled rows per step, or all if there are not more; 0: all
+    label_sampling: str = "uniform"          # how labelled rows are drawn where a step does not see all
     chains: int = 4                     # discriminators sampled in parallel, MC_d
     generators: int = 4                 # generators sampled in parallel, MC_g
     lr_g: float = 1e-3                  # step size eta of the generators
     lr_d: float = 5e-3                  # step size eta of the discriminators
     schedule: str = "constant"          # of both step sizes; "plateau" of the discriminators' alone
     cycles: int = 4                     # of a cyclical step size; samples are kept in the second half of each
-    mass: str = "one"                   # how far embeddings move in a step
+    embedding_step: str = "one"                   # how far embeddings move in a step
     friction: float = 0.1               # alpha: the share of the momentum that a step loses
     beta2: float = 0.99                 # memory of the squared gradients, adam only
-    damping: float = 1e-3               # added to their root, adam only
-    clip: float = 0.0                   # longest gradient of the loss that a chain follows; 0: any; where it is reached, the law is no longer exact
+    adam_eps: float = 1e-3               # added to their root, adam only
+    grad_clip: float = 0.0                   # longest gradient of the loss that a chain follows; 0: any; where it is reached, the law is no longer exact
     noise: str = "fresh"                # the injected noise
     temperature: float = 1.0            # of the posterior; 0: no noise, an optimiser
     loss_weight: float = 0.0            # observations that the mean loss stands for; 0: every labelled row counts once, for generators every unlabelled one
@@ -93,7 +94,7 @@ class SamplerConfig:
     batches: str = "fresh"              # how the unlabelled rows of a step are drawn
     burn_in: int = 200                  # epochs before the first sample
     thin: int = 5                       # epochs between samples
-    stretch: float = 0.0                # labelled rows that the schedule is made for; with more, it is as many times as long, up to five; 0: with any number
+    schedule_labels: float = 0.0                # labelled rows that the schedule is made for; with more, it is as many times as long, up to five; 0: with any number
     checkpoint_every: int = 50          # epochs between checkpoints
 
 # %% ../nbs/00_core.ipynb #67013026
@@ -108,8 +109,8 @@ class Config(SamplerConfig, NetworkConfig):
     path_scale: str = "max"             # what the channels are divided by before the signature
     terms: str = "log"                  # what a column of level 2 is
     scaling: str = "asinh"              # what is done to each of these columns afterwards
-    straight: int = 1                   # signature levels whose columns also enter as they are, standardised, beside the scaled ones
-    information: str = "paper"          # what a row may say: gap, amount, age, gender, risk level; or its category as well
+    raw_levels: int = 1                   # signature levels whose columns also enter as they are, standardised, beside the scaled ones
+    feature_set: str = "paper"          # what a row may say: gap, amount, age, gender, risk level; or its category as well
     level_weights: tuple = ()           # factor for the columns of each signature level; empty: all 1
     fit_on: str = "train"               # rows that maxima and scaling are fitted on
     bands: str = "labelled"             # rows that the risk bands of categories are fitted on
@@ -129,15 +130,15 @@ class Config(SamplerConfig, NetworkConfig):
             if self.batch % getattr(self, name): raise ValueError(f"batch = {self.batch} does not divide by {name} = {getattr(self, name)}: every chain sees an equal share of it")
 
 # %% ../nbs/00_core.ipynb #39078bfb
-_AS_CODED = dict(depth=3, scaling="none", straight=0, gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),
+_AS_CODED = dict(depth=3, scaling="none", raw_levels=0, prior_gain=1.0, gap_factor=2.0, first_event="drop", risk_weighting="risk", latent=256, g_widths=(256, 256), d_widths=(32, 32),
                  input_layer=True, dropout=0.2, linear_path=False, lambda_gp=10.0, prior="start", prior_scales=(), weight_decay=1e-4, sampler="adam",
-                 epochs=1000, chains=1, generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, damping=1e-8, clip=3.0, loss_weight=518_895, schedule="plateau", burn_in=300,
+                 epochs=1000, chains=1, generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, adam_eps=1e-8, grad_clip=3.0, loss_weight=518_895, schedule="plateau", burn_in=300,
                  thin=10)
 
 PRESETS = dict(
-    default=dict(depth=2, terms="signature", gain=2.0, prior_scales=(1.0, 0.3, 0.1), lean=(3.4, 6.8), lean_frauds=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
-                 friction=0.05, clip=10.0, mass="prior", epochs=400, burn_in=200, thin=2, stretch=2595.0, batch=256, batch_lab=640, lab_draws="errors"),
-    paper=dict(depth=4, scaling="none", straight=0, gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
+    default=dict(feature_set="extended", depth=2, terms="signature", prior_gain=2.0, prior_scales=(1.0, 0.3, 0.1), amount_prior_mean=(3.4, 6.8), amount_prior_half_life=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1, lambda_gp=0.1, lr_d=0.1,
+                 friction=0.05, grad_clip=10.0, embedding_step="prior", epochs=400, burn_in=200, thin=2, schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors"),
+    paper=dict(depth=4, scaling="none", raw_levels=0, prior_gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False, prior_scales=(), sampler="adam", epochs=1000, chains=1,
                generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0, loss_weight=518_895, burn_in=300, thin=10),
     authors=_AS_CODED,
     published=dict(_AS_CODED, fit_on="all", bands="all", batches="repeated", conditions="shuffled", noise="frozen", temperature=0.0, burn_in=800),
@@ -175,7 +176,7 @@ def cache_dir() -> Path: # `LOGSIG_FRAUD_CACHE` where that is set
 
 # %% ../nbs/00_core.ipynb #d7106272
 @contextmanager
-def replacing(
+def atomic_write(
     path: str | Path, # the file to write; it appears, or changes, only if the block ends without an error
 ):
     "Yields a temporary path in the same folder and renames it to `path` at the end."
@@ -192,7 +193,7 @@ class ParameterError(ValueError):
     "A notebook parameter that cannot be used, with its name and what is allowed."
 
 # %% ../nbs/00_core.ipynb #91928abd
-def whole(
+def int_between(
     low: int,             # smallest allowed value
     high: int = 2**32 - 1 # largest, by default that of a seed
 ):

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 
 from .core import Config
-from .elements import fresh, one_hot
-from .networks import Discriminator, Generator, Slopes
+from .tensor_ops import fresh, one_hot
+from .networks import Discriminator, Generator, OutputGradient
 
 # %% ../nbs/05_losses.ipynb #ea8edeff
 def critic_direction(
@@ -110,14 +110,14 @@ def penalty_factor(
 def penalty_by_gram(
     net: Discriminator,      # the network
     params: dict,            # its parameters, (chains, ...) each
-    slopes: Slopes,          # of T
+    gradients: OutputGradient,          # of T
     direction: torch.Tensor, # (K + 1,) of T
     weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
-) -> tuple:                  # summed penalty (chains,), the loss's derivative by `slopes.q_in`, None
+) -> tuple:                  # summed penalty (chains,), the loss's derivative by `gradients.q_in`, None
     "The penalty without the input gradient, for a discriminator whose first layer is not residual."
-    name, n, q = "input" if net.input_layer else "layer0", net.n_in, slopes.q_in
+    name, n, q = "input" if net.input_layer else "layer0", net.n_in, gradients.q_in
     w, line = params[name][:, :n], (params["linear"] @ direction).unsqueeze(1) if net.linear_path else q.new_zeros(len(q), 1, n)
     dq = torch.baddbmm(line @ w, q, w.mT @ w, out=new("dq", q, *q.shape))
     square = torch.mul(q, dq, out=new("cq", q, *q.shape)).sum(-1, keepdim=True) + torch.bmm(q, (line @ w).mT) + line.square().sum(-1, keepdim=True)
@@ -132,17 +132,17 @@ def penalty_by_gram(
 def penalty_by_gradient(
     net: Discriminator,      # the network
     params: dict,            # its parameters, (chains, ...) each
-    slopes: Slopes,          # of T
+    gradients: OutputGradient,          # of T
     direction: torch.Tensor, # (K + 1,) of T
     weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
-) -> tuple:                  # summed penalty (chains,), the loss's derivatives by `slopes.q_in` and by the input gradient
+) -> tuple:                  # summed penalty (chains,), the loss's derivatives by `gradients.q_in` and by the input gradient
     "The penalty by way of the input gradient."
-    g = net.input_gradient(params, slopes, direction)
+    g = net.input_gradient(params, gradients, direction)
     penalty, c = penalty_factor(g.square().sum(-1, keepdim=True), weight)
     g.mul_(c)
-    grads["layer0"][:, :net.n_in].baddbmm_(g.mT, slopes.q_in)
+    grads["layer0"][:, :net.n_in].baddbmm_(g.mT, gradients.q_in)
     if net.linear_path: grads["linear"] += g.sum(1).unsqueeze(-1) * direction
     return penalty, torch.bmm(g, params["layer0"][:, :net.n_in]), g
 
@@ -205,10 +205,10 @@ def discriminator_gradient(
     unlabeled, labeled, d = score_gradient(net, params, batch, tape.last, config, total, grads, new)
     penalty, bumps = torch.zeros_like(labeled), ()
     if B:
-        slopes = net.slope(params, tape, direction := critic_direction(net.n_out, x), B, new)
+        gradients = net.output_gradient(params, tape, direction := critic_direction(net.n_out, x), B, new)
         term = penalty_by_gradient if direct else penalty_by_gram
-        penalty, dq, skip = term(net, params, slopes, direction, config.lambda_gp / total[0], grads, new)
-        bumps = net.slope_backward(params, tape, slopes, direction, dq, skip, grads)
+        penalty, dq, skip = term(net, params, gradients, direction, config.lambda_gp / total[0], grads, new)
+        bumps = net.slope_backward(params, tape, gradients, direction, dq, skip, grads)
     p = net.backward(params, tape, d, grads, bumps, new)
     if B: # what the rows between learn is handed out to their two ends
         p[:, B:2 * B].addcmul_(p[:, :B], batch.u)
@@ -246,7 +246,7 @@ def generator_gradient(
     fake = deal(gen_net(gen_params, z, hot, tape), C, C)
     direction, judged = critic_direction(net.n_out, fake), deal(hot.expand(G, -1, -1), C, C)
     seen = net.forward(params, fake, judged, keep=keep)
-    d = net.input_gradient(params, net.slope(params, seen, direction, fake.shape[1]), direction)
+    d = net.input_gradient(params, net.output_gradient(params, seen, direction, fake.shape[1]), direction)
     loss = deal(critic_score(net(params, fake, judged, seen)).unsqueeze(-1), G, G).mean((1, 2))
     return gen_net.gradient(gen_params, tape, deal(d, G, G).div_(B), new), loss
 
@@ -265,4 +265,4 @@ def check_terms(
     for name, value in terms.items():
         if not abs(value) <= limit:
             lr = f"lr_g = {config.lr_g}" if name == "generator" else f"lr_d = {config.lr_d}"
-            raise Diverged(f"epoch {epoch}: the {name} loss is {value:.3g}. Try a smaller step ({lr}), a limit on the gradient (clip = {config.clip}, 3 is usual), or log-signatures scaled to unit size")
+            raise Diverged(f"epoch {epoch}: the {name} loss is {value:.3g}. Try a smaller step ({lr}), a limit on the gradient (grad_clip = {config.grad_clip}, 3 is usual), or log-signatures scaled to unit size")
