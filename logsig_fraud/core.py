@@ -157,13 +157,13 @@ def preset(
 @dataclass(frozen=True)
 class Provenance:
     "Where a table of transactions came from."
-    kind: str         # "genuine", "other" (a file with the same columns) or "simulated"
+    kind: str         # "genuine" BankSim, "other" (a file with its columns), "simulated", or "table" (any other table)
     hash: str         # sha256 of the rows, whatever their order
     source: str = ""  # name of the file, without its folder
     seed: int | None = None
 
     def __str__(self):
-        what = dict(genuine="genuine BankSim", other="another file with the same columns", simulated="SIMULATED transactions, not BankSim")[self.kind]
+        what = dict(genuine="genuine BankSim", other="another file with the same columns", simulated="SIMULATED transactions, not BankSim", table="a table of transactions")[self.kind]
         where = f"seed {'unknown' if self.seed is None else self.seed}" if self.kind == "simulated" else self.source
         return f"{what} ({where}, {self.hash[:12]})"
 

@@ -22,12 +22,13 @@ def as_tensor(
 
 # %% ../nbs/04a_tensor_ops.ipynb #db9dd5d4
 def one_hot(
-    cond: torch.Tensor, # (..., conditions) category numbers from 0
-    n_categories: tuple,       # how many categories each condition has
-) -> torch.Tensor:      # (..., sum(cards)) zeros and ones
+    cond: torch.Tensor,  # (..., conditions) category numbers from 0; -1: nothing is known
+    n_categories: tuple, # how many categories each condition has
+) -> torch.Tensor:       # (..., sum(n_categories)) zeros and ones; only zeros for what is not known
     "One-hot rows of several conditions side by side."
     offset = torch.tensor([sum(n_categories[:i]) for i in range(len(n_categories))], device=cond.device)
-    return torch.zeros(*cond.shape[:-1], sum(n_categories), device=cond.device).scatter_(-1, cond + offset, 1.0)
+    out = torch.zeros(*cond.shape[:-1], sum(n_categories), device=cond.device)
+    return out.scatter_(-1, cond.clamp_min(0) + offset, (cond >= 0).to(out.dtype))
 
 # %% ../nbs/04a_tensor_ops.ipynb #b5f5f947
 def tanh_of_double(
