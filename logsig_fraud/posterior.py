@@ -53,7 +53,7 @@ def check(self: Posterior,
     if x.ndim != 2 or x.shape[1] != self.width: raise ValueError(f"x has shape {tuple(x.shape)}, but this posterior was trained on {self.width} columns (depth {self.config.depth})")
     if cond.shape != (len(x), len(self.n_categories)): raise ValueError(f"cond has shape {tuple(cond.shape)}, but {len(x)} rows with {len(self.n_categories)} conditions are needed")
     for i, card in enumerate(self.n_categories):
-        if len(cond) and not (0 <= cond[:, i].min() and cond[:, i].max() < card): raise ValueError(f"condition {i} goes from {cond[:, i].min()} to {cond[:, i].max()}, but training knew 0 to {card - 1}")
+        if len(cond) and not (-1 <= cond[:, i].min() and cond[:, i].max() < card): raise ValueError(f"condition {i} goes from {cond[:, i].min()} to {cond[:, i].max()}, but training knew 0 to {card - 1}")
     return x, cond
 
 # %% ../nbs/06c_posterior.ipynb #597ec375

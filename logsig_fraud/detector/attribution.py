@@ -16,14 +16,17 @@ from fastcore.basics import patch
 from scipy.stats import gaussian_kde
 
 from ..tensor_ops import as_tensor, one_hot
-from ..features import QUANTILES, FeatureMap
+from ..columns import as_text
+from ..features import FeatureMap
+from ..histories import make_histories
+from ..inputs import CATEGORY_COLUMNS
 from ..posterior import Posterior
 
 # %% ../../nbs/detector/02_attribution.ipynb #3119790b
 def sample_logits(
     posterior: Posterior, # two classes
     x: torch.Tensor,      # (rows, columns)
-    hot: torch.Tensor,    # (rows, sum(cards)) shares of the categories
+    hot: torch.Tensor,    # (rows, sum(n_categories)) shares of the categories
 ) -> torch.Tensor:        # (samples, rows) float64
     "The logit of fraud under every sample."
     params = {k: v.flatten(0, 1).double() for k, v in posterior.params.items()}
@@ -34,11 +37,11 @@ def sample_logits(
 def average_gradients(
     posterior: Posterior,
     x: torch.Tensor,        # (rows, columns)
-    hot: torch.Tensor,      # (rows, sum(cards))
+    hot: torch.Tensor,      # (rows, sum(n_categories))
     base_x: torch.Tensor,   # (columns,) what rows are compared with
-    base_hot: torch.Tensor, # (sum(cards),)
+    base_hot: torch.Tensor, # (sum(n_categories),)
     steps: int = 64,        # points on the way, by Gauss and Legendre
-) -> torch.Tensor:          # (samples, rows, columns + sum(cards)) float64
+) -> torch.Tensor:          # (samples, rows, columns + sum(n_categories)) float64
     "The gradient of each sample's logit, averaged on the straight way from the base to each row."
     net, params = posterior.net, {k: v.flatten(0, 1).double() for k, v in posterior.params.items()}
     def walk(sample):
@@ -67,9 +70,10 @@ def name_groups(
     features: FeatureMap,
 ) -> list: # one for each column of x, then one for each condition
     "The group of every feature."
-    c = features.columns
-    words = [word_group(w, c.channels, features.config.invisibility == "front") for w in (*features.inputs.words, *features.inputs.words[:features.inputs.raw_columns])]
-    return words + [f"{c.amount} for its {k}" for k in c.category for _ in QUANTILES] + list(features.codes or ["none"])
+    c, inputs = features.columns, features.inputs
+    front = features.config.invisibility == "front"
+    words = [word_group(w, c.channels, front) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
+    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS), *features.condition_names]
 
 # %% ../../nbs/detector/02_attribution.ipynb #e57a619f
 @dataclass(frozen=True, eq=False)
@@ -114,10 +118,10 @@ def of(self: Explanation,
 
 # %% ../../nbs/detector/02_attribution.ipynb #157f0e20
 def explain_row(
-    gradient: np.ndarray, # (samples, columns + sum(cards)) averaged on the way to the row
+    gradient: np.ndarray, # (samples, columns + sum(n_categories)) averaged on the way to the row
     x: np.ndarray,        # (length, columns) features after each transaction of the history
-    hot: np.ndarray,      # (sum(cards),) of the row
-    base: np.ndarray,     # (columns + sum(cards),)
+    hot: np.ndarray,      # (sum(n_categories),) of the row
+    base: np.ndarray,     # (columns + sum(n_categories),)
     words: int,           # columns that come from the path
     n_categories: tuple,         # categories of each condition
     own: int,             # how many of the last conditions belong to the transaction
@@ -134,26 +138,31 @@ def explain_row(
 def explain_rows(
     posterior: Posterior,
     features: FeatureMap,
-    frame: pd.DataFrame,   # transactions, with the histories of the rows
+    frame: pd.DataFrame,   # transactions, with the histories of the rows; each index label once
     rows,                  # labels of the rows to explain
-    base: np.ndarray,      # (columns + sum(cards),) the average training row
+    base: np.ndarray,      # (columns + sum(n_categories),) the average training row
     level: float = 0.9,    # of the intervals
 ) -> Explanation:
     "Explains rows of a table."
-    c, place = features.columns, frame.index.get_indexer(rows)
-    mine = frame[frame[c.customer].isin(frame[c.customer].iloc[place])].sort_values(c.time, kind="stable")
-    f, at, width = features(mine), mine.index.get_indexer(rows), posterior.width
+    c, customer = features.columns, as_text(frame[features.columns.customer])
+    mine = frame[customer.isin(customer.loc[rows]).to_numpy()]
+    h = make_histories(mine, c)
+    mine, h = mine.iloc[np.argsort(h.event)], h.select(np.argsort(h.event)) # row i is event i
+    f, at, width = features(h), mine.index.get_indexer(rows), posterior.width
     hot = one_hot(as_tensor(f.cond, torch.int64), features.n_categories)
     b, x = torch.as_tensor(base), torch.as_tensor(f.x)
     gradient = average_gradients(posterior, x[at], hot[at], b[:width], b[width:]).numpy()
     parts, events = [], []
-    for i, (place, g) in enumerate(zip(at, np.moveaxis(gradient, 1, 0))):
-        history = np.flatnonzero((mine[c.customer] == mine[c.customer].iloc[place]).to_numpy()[:place + 1])
-        part, steps = explain_row(g, f.x[history], hot[place].numpy(), base, features.inputs.behind, features.n_categories, len(c.category))
+    for row, g in zip(at, np.moveaxis(gradient, 1, 0)):
+        history = slice(h.offsets[h.customer[row]], row + 1)
+        part, steps = explain_row(g, f.x[history], hot[row].numpy(), base, features.inputs.behind, features.n_categories, len(features.own))
         parts.append(part)
         events.append(mine.iloc[history][[c.time, c.amount]].join(spread(steps, mine.index[history], level)))
-    with torch.no_grad(): logit, zero = sample_logits(posterior, x[at], hot[at]), sample_logits(posterior, b[None, :width], b[None, width:])[:, 0]
-    return Explanation(mine.index[at], (*features.names, *(features.codes or ["none"])), name_groups(features), np.stack(parts, 1), zero.numpy(), logit.numpy(), events, c.amount, level)
+    with torch.no_grad():
+        logit = sample_logits(posterior, x[at], hot[at])
+        zero = sample_logits(posterior, b[None, :width], b[None, width:])[:, 0]
+    return Explanation(mine.index[at], (*features.names, *features.condition_names), name_groups(features), np.stack(parts, 1),
+                       zero.numpy(), logit.numpy(), events, c.amount, level)
 
 # %% ../../nbs/detector/02_attribution.ipynb #41284576
 def plot_explanation(

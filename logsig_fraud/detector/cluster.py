@@ -17,12 +17,14 @@ import numpy as np, pandas as pd, pyarrow as pa, pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from ..augmentations import augmented_channels
-from ..columns import Columns, DataError, as_text, make_histories
-from ..core import Config, preset, atomic_write
+from ..columns import Columns, DataError, as_text
+from ..core import Config, atomic_write
 from ..data import simulate_banksim
-from ..experiment import _samples, cell_key, run, run_grid
+from ..experiment import open_cells, run, run_grid
+from ..features import FeatureMap
+from ..histories import make_histories
 from ..logsignatures import coordinate_names, prefix_logsignatures
-from ..results_store import append_results, finished, read_results
+from ..results_store import append_results, read_results
 
 # %% ../../nbs/detector/08_cluster.ipynb #a7072663
 def run_tasks(
@@ -51,9 +53,9 @@ def simulate_parquet(
     rows = 0
     for i in range(worlds):
         frame = simulate_banksim(n_customers, seed + i)
-        for c in ("customer", "age", "gender", "category"): frame[c] = frame[c].str.strip("'")
+        for c in ("customer", "age", "gender", "merchant", "category"): frame[c] = frame[c].str.strip("'")
         frame["customer"] = f"W{i}" + frame.customer
-        with atomic_write(Path(folder) / f"world-{i:05d}.parquet") as part: frame.drop(columns=["zipcodeOri", "zipMerchant", "merchant"]).to_parquet(part, index=False)
+        with atomic_write(Path(folder) / f"world-{i:05d}.parquet") as part: frame.drop(columns=["zipcodeOri", "zipMerchant"]).to_parquet(part, index=False)
         rows += len(frame)
     return rows
 
@@ -192,16 +194,22 @@ def write_features(
     columns: Columns,
     config: Config,     # `depth` and the settings of the path
     scale: np.ndarray,  # (channels,) what the channels are divided by
+    features: FeatureMap | None = None, # what to write instead of log-signatures
 ) -> int:               # rows written
-    "Writes customer, time, amount and log-signature of every row of a part."
+    "Writes customer, time, amount and features of every row of a part."
     frame = read_part(folder)
     h = make_histories(frame, columns)
-    x = prefix_logsignatures(h, config, scale)
-    kept = pa.Table.from_pandas(frame[[columns.customer, columns.time, columns.amount, *([columns.id] if columns.id else [])]], preserve_index=False)
-    names = coordinate_names(augmented_channels(columns.channels), config.depth)
-    both = pa.table([*kept.columns, *(pa.array(c) for c in np.ascontiguousarray(x.T))], names=[*kept.column_names, *names])
+    if features is None:
+        made = dict(zip(coordinate_names(augmented_channels(columns.channels), config.depth), prefix_logsignatures(h, config, scale).T))
+    else:
+        x, cond, _ = features(h)
+        made = dict(zip(features.names, x.T)) | dict(zip(features.condition_names, cond.T))
+    kept = frame[[columns.customer, columns.time, columns.amount, *([columns.id] if columns.id else [])]]
+    kept = pa.Table.from_pandas(kept, preserve_index=False)
+    arrays = [*kept.columns, *(pa.array(np.ascontiguousarray(a)) for a in made.values())]
+    both = pa.table(arrays, names=[*kept.column_names, *made])
     with atomic_write(Path(out) / f"part-{Path(folder).name}.parquet") as part: pq.write_table(both, part, use_dictionary=False)
-    return len(x)
+    return len(frame)
 
 # %% ../../nbs/detector/08_cluster.ipynb #e08e5d7d
 def check_scale(
@@ -221,19 +229,22 @@ def check_scale(
 def features_to_parquet(
     source: str | Path,  # a Parquet file, or a folder of them, in any order
     out: str | Path,     # a folder that is new or empty
-    columns: Columns,
-    config: Config,      # `depth` and the settings of the path
-    scale: np.ndarray | None = None, # (channels,) what the channels are divided by; None: their maxima
+    columns: Columns | None = None, # which column is what; None: as `features` has it
+    config: Config | None = None,   # `depth` and the settings of the path; None: as `features` has it
+    scale: np.ndarray | None = None, # (channels,) what the channels are divided by; None: their maxima, or as `features` has it
     rows: int = 400_000, # of a part, about
     client=None,         # `dask.distributed.Client`; None: in this process
+    features: FeatureMap | None = None, # fitted: what the model reads is written instead of log-signatures
 ) -> tuple:              # rows written, scale
-    "The log-signature of every transaction's history, from Parquet to Parquet."
+    "Features of every transaction's history, from Parquet to Parquet."
+    if features is not None: columns, config, scale = features.columns, features.config, features.scale
     if scale is not None: scale = check_scale(scale, columns)
     with customer_parts(source, out, columns, rows, client) as parts:
         if scale is None:
             top = np.max(run_tasks(partial(part_maxima, columns=columns), parts, client, "part"), 0)
             scale = np.where(top > 0, top, 1.)
-        return sum(run_tasks(partial(write_features, out=out, columns=columns, config=config, scale=scale), parts, client, "part")), scale
+        work = partial(write_features, out=out, columns=columns, config=config, scale=scale, features=features)
+        return sum(run_tasks(work, parts, client, "part")), scale
 
 # %% ../../nbs/detector/08_cluster.ipynb #e316a150
 def _cell_rows(cell, source): return run(**cell, source=source)
@@ -241,15 +252,13 @@ def _cell_rows(cell, source): return run(**cell, source=source)
 def grid_on_cluster(
     todo: list,          # from `cells`
     results: str | Path, # file to add rows to
-    source="auto",       # see `load_transactions`; or samples
+    source="auto",       # see `load_dataset`; or a data set
     client=None,         # `dask.distributed.Client`; None: in this process, as `run_grid`
 ) -> pd.DataFrame:       # all rows of the file
     "Runs the cells that the file does not have, each as a task."
     if client is None: return run_grid(todo, results, source)
     from dask.distributed import as_completed
-    samples, done = _samples(source) if isinstance(source, str) else source, finished(results)
-    def key(c): return tuple(cell_key(samples, c["split"], c["models"], preset(c["config"]) if isinstance(c["config"], str) else c["config"], c["nl"], c["seed"]).values())
-    todo = [c for c in todo if key(c) not in done]
+    todo = open_cells(todo, results, source)
     if not todo: return read_results(results)
     # a name of its own: that of equal data which is being released would block
     shared = source if isinstance(source, str) else client.scatter(source, broadcast=True, hash=False)
@@ -260,5 +269,7 @@ def grid_on_cluster(
             if future.status == "finished": append_results(results, future.result())
             else: failed.append(future.exception())
     finally: client.cancel(futures)
-    if failed: raise RuntimeError(f"{len(failed)} of {len(futures)} cells failed, the others are in {results}; the first: {failed[0]!r}") from failed[0]
+    if failed:
+        count = f"{len(failed)} of {len(futures)} cells failed"
+        raise RuntimeError(f"{count}, the others are in {results}; the first: {failed[0]!r}") from failed[0]
     return read_results(results)

@@ -32,27 +32,31 @@ def features_id(
     "What states depend on, as a hash."
     c = features.config
     path = [features.columns.channels, features.scale.tolist(), c.depth, c.time, c.invisibility, c.gap_factor]
-    said = ["ties by content", path, features.time_kind, aware, features.columns.id is not None]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    bands = {k: {v: int(level) for v, level in b.items()} for k, b in features.bands.items()}
+    fixed = ["risk levels", path, bands, c.risk_weighting, features.time_kind, aware, features.columns.id is not None]
+    return hashlib.sha256(json.dumps(fixed).encode()).hexdigest()
 
 # %% ../../nbs/detector/07_online.ipynb #c6459c8e
 class QuickLogit:
     "The logits of one row under all samples, with everything prepared that can be."
     def __init__(self, net, params: dict): # the network, name -> (samples, ...)
-        p, n, s = params, net.n_in, len(params["out"])
+        p, n = params, net.n_in
         def difference(a): return (a[..., 2] - a[..., 1]).contiguous()
+        def table(i, w): # what each category adds; the last line, 0, is for one that is not known
+            lines = (torch.tanh(p[f"embed{i}"]) @ w).permute(1, 0, 2).reshape(len(w[0]), -1)
+            return torch.cat([lines, torch.zeros_like(lines[:1])])
         self.first = p["layer0"][:, :n].permute(1, 0, 2).reshape(n, -1).contiguous()
-        parts = p["layer0"][:, n:].split(net.n_categories, 1)
-        self.tables = [(torch.tanh(p[f"embed{i}"]) @ w).permute(1, 0, 2).reshape(len(w[0]), -1).contiguous() for i, w in enumerate(parts)]
+        self.tables = [table(i, w) for i, w in enumerate(p["layer0"][:, n:].split(net.n_categories, 1))]
         self.tables[0] = self.tables[0] + p["layer0.b"].reshape(1, -1)
         self.rest = [(p[f"layer{i}"], p[f"layer{i}.b"], net.residual[i]) for i in range(1, len(net.residual))]
-        self.out, self.bias, self.shape = difference(p["out"]), difference(p["out.b"])[:, 0], (s, 1, net.widths[1])
-        self.linear = difference(p["linear"]).T.contiguous() if net.linear_path else torch.zeros(n, s)
+        self.out, self.bias = difference(p["out"]), difference(p["out.b"])[:, 0]
+        self.shape = len(self.out), 1, net.widths[1]
+        self.linear = difference(p["linear"]).T.contiguous() if net.linear_path else torch.zeros(n, len(self.out))
     @staticmethod
     def fits(net): return not (net.input_layer or net.residual[0] or net.last_tanh)
     def __call__(self, x: torch.Tensor, cond: list) -> torch.Tensor: # (1, columns), category numbers -> (samples,)
         a = x @ self.first
-        for table, code in zip(self.tables, cond): a += table[code]
+        for table, number in zip(self.tables, cond): a += table[number]
         h = torch.tanh_(a).view(self.shape)
         for w, b, residual in self.rest:
             t = torch.tanh_(torch.baddbmm(b, h, w))
@@ -68,9 +72,13 @@ class OnlineScorer:
         level: float = 0.9,      # of the interval
     ):
         self.detector, self.features, self.posterior = detector, detector.features_, detector.posterior_
+        if self.features.config.first_event == "drop":
+            raise ValueError("this detector drops the first transaction of each customer (first_event = 'drop'), which a stream "
+                             "cannot: fit one with first_event = 'keep'")
         self.level, self.aware, self.store = level, needs_zone(detector), open_store(store)
         net = self.posterior.net
-        self.quick = QuickLogit(net, {k: v.flatten(0, 1) for k, v in self.posterior.params.items()}) if QuickLogit.fits(net) else None
+        params = {k: v.flatten(0, 1) for k, v in self.posterior.params.items()}
+        self.quick = QuickLogit(net, params) if QuickLogit.fits(net) else None
         own = features_id(self.features, self.aware).encode()
         if self.store.change(["detector"], lambda old: ([old[0] or own], old[0] or own)) != own:
             raise ValueError("this store holds states of another detector: "
@@ -96,7 +104,7 @@ def count(self: OnlineScorer,
     place = {k: i for i, k in enumerate(keys)}
     slot = np.array([place[k] for k in events.key], int)
     def step(blobs):
-        states = unpack_states(blobs, self.features.d, self.features.config.depth)
+        states = unpack_states(blobs, self.features)
         answer = advance(states, slot, events, self.features)
         return pack_states(states), answer
     return self.store.change(["customer:" + k for k in keys], step)
@@ -113,33 +121,36 @@ MESSAGES = dict(
 @patch
 def judge(self: OnlineScorer,
     events: Events,
-) -> dict: # (events,) arrays: probability, low, high, history, little, status, message
+) -> dict: # (events,) arrays: probability, low, high, history, short_history, status, message
     "Counts and scores events."
-    status, logsig, length = self.count(events)
+    status, logsig, length, risk = self.count(events)
     shown = ~np.isnan(logsig[:, 0])
     out = np.full((3, len(status)), np.nan)
     if shown.any():
-        cond = events.cond[shown]
-        p = np.sort(self.probabilities(self.features.finish(logsig[shown], events.values[shown, 0], cond), cond), 0)
+        cond, first = events.cond[shown], len(self.features.columns.static)
+        cond[:, first:first + risk.shape[1]] = risk[shown]
+        x = self.features.to_inputs(logsig[shown], events.values[shown, 0], cond)
+        p = np.sort(self.probabilities(x, cond), 0)
         place = (len(p) - 1) * np.array([(1 - self.level) / 2, (1 + self.level) / 2])
         at, rest = place.astype(int), (place % 1)[:, None]
         out[:, shown] = [p.mean(0), *(p[at] * (1 - rest) + p[np.minimum(at + 1, len(p) - 1)] * rest)]
     message = np.array([MESSAGES[s] for s in status], object)
     short_history = length < self.features.config.min_history
-    return dict(probability=out[0], low=out[1], high=out[2], history=length, short_history=short_history, status=status, message=message)
+    return dict(probability=out[0], low=out[1], high=out[2], history=length, short_history=short_history,
+                status=status, message=message)
 
 # %% ../../nbs/detector/07_online.ipynb #eeffd2f8
 @patch
 def update(self: OnlineScorer,
     transactions: pd.DataFrame, # new ones, in the order of their arrival
-) -> pd.DataFrame:              # same index: probability, low, high, history, little, status, message
+) -> pd.DataFrame:              # same index: probability, low, high, history, short_history, status, message
     "Counts and scores the rows of a table; all are acknowledged together."
     return pd.DataFrame(self.judge(read_events(transactions, self.features, self.aware)), transactions.index)
 
 @patch
 def score(self: OnlineScorer,
     transaction: dict, # by the columns' names
-) -> dict:             # probability, low, high, history, little, status, message
+) -> dict:             # probability, low, high, history, short_history, status, message
     "Counts and scores one transaction."
     answer = self.judge(read_event(transaction, self.features, self.aware))
     return {k: v[0].item() if hasattr(v[0], "item") else v[0] for k, v in answer.items()}
