@@ -120,12 +120,14 @@ def posterior_curves(
     p: np.ndarray | None = None, # (samples, test rows) probabilities, if they are known
 ) -> pd.DataFrame:      # columns of `KEY`, then curve, line, x, y
     "Every curve of one posterior on its test rows."
-    s, test = task.samples, task.test
+    test, h = task.test, task.histories.select(task.test)
     p = model.predict_samples(task.z[test], task.cond[test]) if p is None else p
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = model.posterior.diagnostics(*model.tensors(task.z[test], task.cond[test])) if model.posterior.draws > 3 else None
-    out = [density_curves(s.y[test], p, s.amount[test]), loss_curves(model.posterior.history), reliability_curves(s.y[test], p.mean(0)), review_curves(s.y[test], p, s.amount[test])]
+        enough = model.posterior.draws > 3
+        rows = model.posterior.diagnostics(*model.tensors(task.z[test], task.cond[test])) if enough else None
+    out = [density_curves(h.y, p, h.amount), loss_curves(model.posterior.history), reliability_curves(h.y, p.mean(0)),
+           review_curves(h.y, p, h.amount)]
     if rows is not None: out.append(diagnostic_curves(rows))
-    key = cell_key(s, how, "SBGAN", task.config, len(task.labelled), seed)
+    key = cell_key(task, how, "SBGAN", task.config, len(task.labelled), seed)
     return pd.concat(out, ignore_index=True).assign(**key)[[*KEY, "curve", "line", "x", "y"]]

@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np, pandas as pd
+from fastcore.basics import patch
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from .banksim import NUMBERS, TEXT, DataError, load_banksim, load_transactions, tidy
-from .columns import BANKSIM, Columns, as_columns, read_time, refuse_rows
+from .columns import BANKSIM, Columns, as_columns, as_text, refuse_rows
 from .conditions import conditions, risk_bands
 from .core import Provenance
 from .histories import Histories, make_histories, tie_hash
@@ -82,6 +83,18 @@ def make_dataset(
     if columns.label is None: raise DataError("the data set has no labels: name their column with label=...")
     if columns.label not in table: raise DataError(f"there is no column {columns.label!r} of labels: the table has {', '.join(map(repr, table.columns))}")
     return Dataset(table, columns, _table_provenance(table, columns, source), min_history)
+
+# %% ../nbs/01f_data.ipynb #f6c29e03
+@patch
+def first_customers(self: Dataset,
+    n: int,  # customers
+) -> Dataset:
+    "The data of the first customers by name, for a quick look."
+    name = as_text(self.table[self.columns.customer])
+    table = self.table[name.isin(np.sort(name.unique())[:n]).to_numpy()].copy()
+    table.attrs.pop("provenance", None)
+    columns = None if self.columns == BANKSIM else self.columns
+    return make_dataset(table, columns, min_history=self.min_history, source=self.provenance.source)
 
 # %% ../nbs/01f_data.ipynb #73ab4419
 def _read_file(path):

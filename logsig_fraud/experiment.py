@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from .baselines import BASELINES, ON_REQUEST, recent_transactions
 from .columns import Columns
-from .core import PRESETS, Config, preset
+from .core import PRESETS, Config, Provenance, preset
 from .data import (BUDGETS, SPLITS, Dataset, label_budget, load_dataset, published_labels, published_rows, split,
                                validation_split)
 from .features import FeatureMap, fit_features
@@ -40,6 +40,7 @@ class Task:
     x: np.ndarray        # (all rows, columns) log-signatures, and what amounts are worth
     z: np.ndarray        # (all rows, inputs) the same as the Bayesian GAN reads it
     cond: np.ndarray     # (all rows, conditions) category numbers
+    provenance: Provenance | None = None # of the data
     @property
     def config(self): return self.features.config
     @property
@@ -88,7 +89,7 @@ def make_task(
     path = Config(**{k: getattr(config, k) for k in _PATH})
     fitted = (*rows, *_columns_of(h, data.columns, path, rows[0])) if rows else _features(h, data.columns, path, how, split_seed)
     train, draw = fitted[0], published_labels if how == "published" else label_budget
-    return finish_task(h, config, fitted, train[draw(h.y[train], nl, seed)])
+    return replace(finish_task(h, config, fitted, train[draw(h.y[train], nl, seed)]), provenance=data.provenance)
 
 # %% ../nbs/09c_experiment.ipynb #1b244f0e
 STEADY = 3.0 # largest product of step and prior precision
@@ -177,7 +178,7 @@ def fit_model(
 
 # %% ../nbs/09c_experiment.ipynb #403a48fe
 def cell_key(
-    data: Dataset,
+    data: Dataset | Task,
     split: str,     # "random", "customer" or "time"
     model: str,     # one of `MODELS`
     config: Config,
