@@ -1,4 +1,4 @@
-"""What `make results` runs: papermill with one progress bar, then the three lines that matter. `results.py OUT NL [papermill's options]`"""
+"""What `make results` runs, `results.py OUT NL [papermill's options]`: one progress bar, then three lines."""
 import os, re, shutil, subprocess, sys, time
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,7 @@ def main(out, nl, *options):
     out.mkdir(parents=True, exist_ok=True)
     executed = out / f"nl{nl}.ipynb"
     log = out / "papermill.log"
-    quiet = ["--no-progress-bar", "--log-level", "ERROR", "--stderr-file", "-"] # "-": the notebook's bars come on stdout
+    quiet = ["--no-progress-bar", "--log-level", "ERROR", "--stderr-file", "-"] # "-": the bars come on stdout
     notebook = str(ROOT / "nbs" / "10_results.ipynb")
     command = ["papermill", *quiet, notebook, str(executed), "-p", "nl", nl, "-p", "out", str(out), *options]
     pace = {"TQDM_MININTERVAL": "0.5"} if sys.stdout.isatty() else {}
@@ -36,10 +36,11 @@ def main(out, nl, *options):
     with open(log, "wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env={**pace, **os.environ})
         try:
-            for state, _ in groupby(bar_states(process.stdout)): show(state) # a state that comes in two reads is shown once
+            for state, _ in groupby(bar_states(process.stdout)): show(state) # each state once
         except KeyboardInterrupt: pass # papermill has it too, and says so in the log
     if process.wait():
-        print(f"\n{log.read_text(errors='replace')}\n==> the run failed; {executed} holds what was done", file=sys.stderr)
+        reason = log.read_text(errors="replace")
+        print(f"\n{reason}\n==> the run failed; {executed} holds what was done", file=sys.stderr)
         return process.returncode
     show(f"{executed}: done in {time.time() - start:.0f} s")
     lines = (out / "summary.txt").read_text(encoding="utf-8").splitlines()
