@@ -102,15 +102,16 @@ def check_wheel():
         shutil.copytree(ROOT / "logsig_fraud", source / "logsig_fraud", ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("settings.ini", "setup.py", "README.md"): shutil.copy(ROOT / name, source)
         pip = [sys.executable, "-m", "pip"]
-        for command in ([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp, str(source)],
-                        [sys.executable, "-m", "venv", "--without-pip", str(venv)]):
-            if wrong := trouble(command, cwd=tmp): return wrong
-        packages = next(venv.glob("lib/python*/site-packages"))
-        # the packages of the present environment, without its .pth files, one of which leads to the checkout
-        Path(packages, "requirements.pth").write_text(str(Path(nbformat.__file__).parent.parent))
+        build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp, str(source)]
+        if wrong := trouble(build): return wrong
         wheel = str(next(Path(tmp).glob("*.whl")))
-        return (trouble([*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], cwd=tmp)
-                or trouble([python, "-I", "-c", IMPORT_ALL], cwd=tmp))
+        for command in ([sys.executable, "-m", "venv", "--without-pip", str(venv)],
+                        [*pip, "--python", python, "install", "--no-deps", "--no-index", wheel]):
+            if wrong := trouble(command): return wrong
+        # then the packages of the present environment, without its .pth files, one of which leads to the checkout
+        packages = next(venv.glob("lib/python*/site-packages"))
+        Path(packages, "requirements.pth").write_text(str(Path(nbformat.__file__).parent.parent))
+        return trouble([python, "-I", "-c", IMPORT_ALL], cwd=tmp)
 
 
 def check_plain_command():

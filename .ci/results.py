@@ -17,8 +17,8 @@ def bar_states(stream):
 def show(text):
     "Writes over the line of the bar; in a file or a pipe, one line each."
     width = shutil.get_terminal_size().columns - 1
-    if sys.stdout.isatty(): print(f"\r{text[:width]:{width}}", end="", flush=True)
-    else: print(text, flush=True)
+    if sys.stdout.isatty(): print(f"\r{text[:width]:{width}}\r", end="", flush=True)
+    elif text: print(text, flush=True)
 
 
 def main(out, nl, *options):
@@ -42,9 +42,11 @@ def main(out, nl, *options):
         reason = log.read_text(errors="replace")
         print(f"\n{reason}\n==> the run failed; {executed} holds what was done", file=sys.stderr)
         return process.returncode
-    show(f"{executed}: done in {time.time() - start:.0f} s")
-    lines = (out / "summary.txt").read_text(encoding="utf-8").splitlines()
-    print(*([""] if sys.stdout.isatty() else []), *lines[-3:], sep="\n")
+    data, *lines = (out / "summary.txt").read_text(encoding="utf-8").splitlines()
+    show("") # the bar makes room
+    print(f"{executed} in {time.time() - start:.0f} s: {data}")
+    for line in lines:
+        if not line.startswith("  "): print(line) # those are the files of the run
 
 
 if __name__ == "__main__": sys.exit(main(*sys.argv[1:]))
