@@ -22,25 +22,22 @@ setup: .venv/installed ## create .venv and install the pinned requirements, once
 	@echo "==> installing the pinned requirements, about 3 minutes (log: .venv/install.log)"
 	@{ $(BIN)/python -m pip install -c constraints.txt setuptools wheel ninja torch && $(BIN)/python -m pip install -c constraints.txt -e '.[dev]'; } \
 		> .venv/install.log 2>&1 || { tail -n 20 .venv/install.log; echo "==> the installation failed; the lines above and .venv/install.log say why"; exit 1; }
-	@$(MAKE) --no-print-directory signatory
 	@touch $@
 
-signatory: ## build signatory against the installed torch; without it only the checks that need it are skipped
-	@test -x $(BIN)/python || { echo "==> there is no .venv yet: run make setup"; exit 1; }
+signatory: .venv/signatory ## build signatory against the installed torch, once; without it only the checks that need it are skipped
+
+.venv/signatory: .venv/installed
 	@$(BIN)/python -c "import torch, signatory" 2> /dev/null && exit 0; \
 	echo "==> building signatory against torch, about 4 minutes (log: .venv/signatory.log)"; \
 	$(BIN)/python -m pip install --no-build-isolation --no-deps $(SIGNATORY) > .venv/signatory.log 2>&1 && $(BIN)/python -c "import torch, signatory" 2>> .venv/signatory.log \
 		|| echo "==> signatory could not be built (see .venv/signatory.log): going on without it, the checks that need it are skipped"
+	@touch $@
 
-test: setup ## run every notebook's tests and the checks of the house; closes with 'N passed, M failed'
+test: setup signatory ## run every notebook's tests and the checks of the house; closes with 'N passed, M failed'
 	@$(BIN)/python .ci/check.py
 
 results: setup ## run the results notebook for one label budget: make results NL=2595 ARGS="-p quick True"
-	@mkdir -p "$(OUT)"
-	@echo "==> running nbs/10_results.ipynb with nl = $(NL)"
-	@$(BIN)/papermill --log-output --no-progress-bar nbs/10_results.ipynb "$(OUT)/nl$(NL).ipynb" -p nl $(NL) -p out "$(OUT)" $(ARGS)
-	@echo "==> $(OUT)/nl$(NL).ipynb"
-	@cat "$(OUT)/summary.txt"
+	@$(BIN)/python .ci/results.py "$(OUT)" $(NL) $(ARGS)
 
 tables: setup ## write all tables and figures from the committed rows: results/tables, and the outputs of nbs/studies/04_tables.ipynb
 	@$(BIN)/papermill --cwd nbs/studies nbs/studies/04_tables.ipynb nbs/studies/04_tables.ipynb && $(BIN)/nbdev_clean --fname nbs/studies/04_tables.ipynb
@@ -51,12 +48,12 @@ bench: setup ## time the library next to its rivals and add the rows to results/
 	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
 # What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
-WHEELS := pysiglib kauri pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm pot papermill
+WHEELS := pysiglib pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm papermill
 KAGGLE_PYTHON ?= 3.12
 
 wheels: setup ## the library and what it needs as wheels in kaggle/wheels, for a Kaggle kernel without internet
 	@mkdir -p kaggle/wheels && cp nbs/10_results.ipynb kaggle/wheels/
-	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir kaggle/wheels .
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir kaggle/wheels . "kauri>=2.3" # kauri has no wheel of its own
 	@$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(KAGGLE_PYTHON) --platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --dest kaggle/wheels $(WHEELS)
 	@echo "==> kaggle/wheels: upload the folder as a dataset"
 

@@ -8,6 +8,10 @@ parser = ConfigParser(delimiters=["="])
 parser.read(here / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]
 
+extras = {key.removeprefix("extra_"): cfg[key].split() for key in cfg if key.startswith("extra_")}
+extras["all"] = sum(extras.values(), [])
+extras["dev"] = cfg["dev_requirements"].split() + extras["all"]
+
 setup(
     name=cfg["lib_name"],
     version=cfg["version"],
@@ -21,5 +25,5 @@ setup(
     package_data={"logsig_fraud": ["paper.csv"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=cfg["requirements"].split(),
-    extras_require={"dev": cfg["dev_requirements"].split()},
+    extras_require=extras,
 )
