@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np, pandas as pd, pandera.pandas as pa, pyarrow.parquet as pq
 from pyarrow import Table
 
-from .core import Provenance, cache_dir, atomic_write
+from .core import Provenance, cache_dir, atomic_write, optional
 from .simulator import simulate_banksim
 
 # %% ../nbs/01b_banksim.ipynb #cf22dc15
@@ -136,8 +136,7 @@ def download_banksim(
     asking = threading.Thread(target=ask, daemon=True)
     asking.start(); asking.join(patience)
     if answer[-1]: raise ConnectionError(f"{KAGGLE}: {answer[-1]}")
-    import kagglehub
-    return Path(kagglehub.dataset_download(DATASET))
+    return Path(optional("kagglehub", "kaggle").dataset_download(DATASET))
 
 # %% ../nbs/01b_banksim.ipynb #f32097d3
 def find_banksim(

@@ -11,7 +11,6 @@ import warnings
 from functools import partial
 
 import numpy as np
-from lightgbm import LGBMClassifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +23,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from .augmentations import augmented_channels
+from .core import optional
 from .baseline_networks import GRU, MeanTeacher, Net, deep_ensemble, recent_transactions
 from .inputs import signature_depth
 from .logsignatures import logsig_dim
@@ -139,7 +139,10 @@ PAPER = {
 # %% ../nbs/07b_baselines.ipynb #c64e9e71
 def _level_one_regression(seed): return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 def _plain_forest(seed): return RandomForestClassifier(300, random_state=seed)
-def _light(seed): return LGBMClassifier(learning_rate=.05, random_state=seed, n_jobs=1, verbose=-1, deterministic=True, force_row_wise=True)
+def _light(seed):
+    lightgbm = optional("lightgbm", "baselines")
+    return lightgbm.LGBMClassifier(learning_rate=.05, random_state=seed, n_jobs=1, verbose=-1, deterministic=True,
+                                   force_row_wise=True)
 
 class _Boosting(HistGradientBoostingClassifier):
     "Histogram gradient boosting with a rising constraint on some columns, whatever their number."

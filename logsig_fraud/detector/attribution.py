@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np, pandas as pd, torch
-from captum.attr import IntegratedGradients
 from fastcore.basics import patch
 from scipy.stats import gaussian_kde
 
+from ..core import optional
 from ..tensor_ops import as_tensor, one_hot
 from ..columns import as_text
 from ..features import FeatureMap
@@ -43,11 +43,12 @@ def average_gradients(
     steps: int = 64,        # points on the way, by Gauss and Legendre
 ) -> torch.Tensor:          # (samples, rows, columns + sum(n_categories)) float64
     "The gradient of each sample's logit, averaged on the straight way from the base to each row."
+    captum = optional("captum.attr", "explain")
     net, params = posterior.net, {k: v.flatten(0, 1).double() for k, v in posterior.params.items()}
     def walk(sample):
         own = {k: v[sample:sample + 1] for k, v in params.items()}
         def logit(x, hot): return (scores := net(own, x, hot)[0])[:, 2] - scores[:, 1]
-        ways = IntegratedGradients(logit, multiply_by_inputs=False)
+        ways = captum.IntegratedGradients(logit, multiply_by_inputs=False)
         return torch.cat(ways.attribute((x.double(), hot.double()), (base_x.double()[None], base_hot.double()[None]), n_steps=steps), 1)
     return torch.stack([walk(i) for i in range(len(params["out"]))])
 

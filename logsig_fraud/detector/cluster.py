@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from ..augmentations import augmented_channels
 from ..columns import Columns, DataError, as_text
-from ..core import Config, atomic_write
+from ..core import Config, atomic_write, optional
 from ..data import simulate_banksim
 from ..experiment import open_cells, run, run_grid
 from ..features import FeatureMap
@@ -35,7 +35,7 @@ def run_tasks(
 ) -> list:           # answers in the order of the items
     "Does `f` for every item, here or on a cluster."
     if client is None: return [f(item) for item in tqdm(items, unit=what, delay=2)]
-    from dask.distributed import as_completed
+    as_completed = optional("dask.distributed", "cluster").as_completed
     futures = client.map(f, items, pure=False, retries=2)
     try:
         for done in tqdm(as_completed(futures), total=len(items), unit=what, delay=2): done.result()
@@ -257,7 +257,7 @@ def grid_on_cluster(
 ) -> pd.DataFrame:       # all rows of the file
     "Runs the cells that the file does not have, each as a task."
     if client is None: return run_grid(todo, results, source)
-    from dask.distributed import as_completed
+    as_completed = optional("dask.distributed", "cluster").as_completed
     todo = open_cells(todo, results, source)
     if not todo: return read_results(results)
     # a name of its own: that of equal data which is being released would block

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
+from ..core import optional
+
 # %% ../../nbs/detector/05_stores.ipynb #4fd28464
 class StoreError(ValueError):
     "A store that cannot be used, or a damaged record in it."
@@ -173,7 +175,7 @@ class RedisStore(Store):
         prefix: str = "logsig_fraud:",  # in front of every name
         tries: int = 200,               # at a change that others keep interrupting
     ):
-        import redis # only here, so that nobody else needs it
+        redis = optional("redis", "redis")
         self.prefix, self.tries, self.busy = prefix, tries, redis.WatchError
         try: self.redis = redis.Redis.from_url(url)
         except ValueError: # what redis says may hold a piece of the password

@@ -11,11 +11,10 @@ import argparse
 
 import matplotlib.pyplot as plt
 import numpy as np, pandas as pd
-import ot
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from ..core import Config, preset, atomic_write
+from ..core import Config, optional, preset, atomic_write
 from ..curves import points
 from ..data import Samples, load_transactions, make_samples
 from ..experiment import cell_key, fit_model, make_task
@@ -30,7 +29,8 @@ def cloud_distance(
     seed: int = 0,    # of the directions
 ) -> float:           # 0 for equal clouds, in the columns' unit
     "Sliced Wasserstein distance of two clouds."
-    return float(ot.sliced_wasserstein_distance(np.asarray(a, float), np.asarray(b, float), n_projections=n, seed=seed))
+    pot = optional("ot", "audit")
+    return float(pot.sliced_wasserstein_distance(np.asarray(a, float), np.asarray(b, float), n_projections=n, seed=seed))
 
 # %% ../../nbs/studies/02_audit.ipynb #2d71c4f1
 def _scaled(real, *others):
