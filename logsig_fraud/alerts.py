@@ -15,16 +15,22 @@ def _checked(y, *columns, probability=False, **more):
     y, *columns = (np.asarray(c, float) for c in (y, *columns, *more.values()))
     for name, c in zip(["score"] * (len(columns) - len(more)) + list(more), columns):
         if c.shape != y.shape: raise ValueError(f"lengths differ: y has shape {y.shape}, {name} has {c.shape}")
-        if not np.isfinite(c).all(): raise ValueError(f"{name} has {np.sum(~np.isfinite(c))} values that are NaN or infinite: no order can be made of them")
+        if not np.isfinite(c).all():
+            raise ValueError(f"{name} has {np.sum(~np.isfinite(c))} values that are NaN or infinite: "
+                             "no order can be made of them")
     if probability and ((columns[0] < 0) | (columns[0] > 1)).any():
-        raise ValueError(f"probabilities must lie in [0, 1], these reach from {columns[0].min():.3g} to {columns[0].max():.3g}: give a sigmoid of logits")
-    if y.ndim != 1 or not np.isin(y, (0, 1)).all(): raise ValueError("y must be one row of labels, 1 for fraud and 0 for legitimate")
-    if y.min() == y.max(): raise ValueError(f"y has one class only, all {len(y)} labels are {y[0]:.0f}: nothing can be told apart")
+        low, high = columns[0].min(), columns[0].max()
+        raise ValueError(f"probabilities must lie in [0, 1], these reach from {low:.3g} to {high:.3g}: "
+                         "give a sigmoid of logits")
+    if y.ndim != 1 or not np.isin(y, (0, 1)).all():
+        raise ValueError("y must be one row of labels, 1 for fraud and 0 for legitimate")
+    if y.min() == y.max():
+        raise ValueError(f"y has one class only, all {len(y)} labels are {y[0]:.0f}: nothing can be told apart")
     return y, *columns
 
 # %% ../nbs/08a_alerts.ipynb #04210335
 def _groups(score, *columns):
-    "Sums of each column (..., rows) over rows of equal score, from the highest score to the lowest -> (..., distinct scores)."
+    "Sums of each column (..., rows) over rows of equal score, from the highest score down -> (..., distinct scores)."
     order = np.argsort(-score)
     start = np.flatnonzero(np.diff(score[order], prepend=np.inf))
     columns = [np.take(c, order, -1) for c in columns]
@@ -41,7 +47,7 @@ def n_alerts(
 
 # %% ../nbs/08a_alerts.ipynb #958acaec
 def _taken(n, k):
-    "Which share of each tied group with `n` (..., groups) rows stands in the top K percent, expected over random orders."
+    "Which share of each tied group with `n` (..., groups) rows is in the top K percent, expected over random orders."
     before = np.cumsum(n, -1) - n
     return np.clip((n_alerts(n.sum(-1), k)[..., None] - before) / np.maximum(n, 1e-300), 0, 1)
 
@@ -105,12 +111,12 @@ def cost_gap_closed(
     k: float,            # percent of the rows
     alpha: float = 0.02, # what a false alarm costs, as a share of its amount
     weight=None,         # (..., rows) how often each row counts; None: once
-):                       # (...) at most 1; NaN where the amounts leave no room
-    "Share of the room between sorting by amount and the oracle that a ranking uses, by Cost@K."
+):                       # (...) at most 1; NaN where the amounts leave no gap
+    "Share of the gap between sorting by amount and the oracle that a ranking closes, by Cost@K."
     oracle = expected_saving(y, amount, alpha)
     cost, amounts, best = (expected_cost_at_k(y, s, amount, k, alpha, weight) for s in (score, amount, oracle))
-    room = np.where(amounts - best > 1e-9, amounts - best, np.nan)
-    return (amounts - cost) / room
+    gap = np.where(amounts - best > 1e-9, amounts - best, np.nan)
+    return (amounts - cost) / gap
 
 # %% ../nbs/08a_alerts.ipynb #c32ec6b0
 def risk_coverage(
@@ -121,7 +127,7 @@ def risk_coverage(
     k: float,              # percent of the rows that are stopped
     alpha: float = 0.02,   # what a false alarm costs, as a share of its amount
     among: str = "alerts", # what a human may look at: "alerts" or "all"
-) -> pd.DataFrame:         # `reviewed` rows and money `saved`, one line for each distinct u; expected over random orders of ties
+) -> pd.DataFrame:         # `reviewed` rows and money `saved`, one line for each distinct u, expected over ties
     "Money saved by a human who looks at the most uncertain rows first."
     y, p, u, amount = _checked(y, p, u=u, amount=amount)
     if among not in ("alerts", "all"): raise ValueError(f"among = {among!r} is not allowed: give 'alerts' or 'all'")
@@ -142,9 +148,9 @@ def card_precision(
     "Share of defrauded customers among the k most suspicious of each day."
     y, score = _checked(y, score)
     if k < 1: raise ValueError(f"k = {k!r} is not allowed: give customers per day, at least 1")
-    n_categories = pd.DataFrame({"y": y, "score": score, "customer": np.asarray(customer), "day": np.asarray(day)})
-    n_categories = n_categories.groupby(["day", "customer"])[["y", "score"]].max().reset_index()
-    tied = n_categories.groupby(["day", "score"]).y.agg(["size", "sum"]).sort_index(ascending=[True, False])
+    rows = pd.DataFrame({"y": y, "score": score, "customer": np.asarray(customer), "day": np.asarray(day)})
+    customers = rows.groupby(["day", "customer"])[["y", "score"]].max().reset_index()
+    tied = customers.groupby(["day", "score"]).y.agg(["size", "sum"]).sort_index(ascending=[True, False])
     before = tied.groupby("day")["size"].cumsum() - tied["size"]
     taken = ((k - before) / tied["size"]).clip(0, 1)
     found = (taken * tied["sum"]).groupby("day").sum()

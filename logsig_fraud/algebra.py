@@ -55,7 +55,8 @@ def coordinate_names(
     "The word of each column, in the domain's words."
     def spell(w):
         named = [channels[i] for i in w]
-        return named[0] if len(w) == 1 else f"[{', '.join(named)}]" if terms == "log" else f"∫ {named[0]} d {named[1]}"
+        if len(w) == 1: return named[0]
+        return f"[{', '.join(named)}]" if terms == "log" else f"∫ {named[0]} d {named[1]}"
     return [spell(w) for w in term_words(len(channels), depth, terms)]
 
 # %% ../nbs/02a_algebra.ipynb #e2fb0a60
@@ -82,7 +83,7 @@ def reference_signature(
     path: torch.Tensor, # (batch, length, channels)
     depth: int,         # truncation level
 ) -> list:              # levels 0..depth, level k of shape (batch, channels ** k)
-    "The signature by Chen's run_fingerprint, one straight piece after the other."
+    "The signature by Chen's identity, one straight piece after the other."
     sig = tensor_exp(torch.zeros_like(path[:, 0]), depth)
     for v in path.diff(dim=1).unbind(1): sig = tensor_product(sig, tensor_exp(v, depth))
     return sig
@@ -93,7 +94,8 @@ def tensor_log(
 ) -> list:   # levels 0..depth with 0 at level 0
     "The logarithm of a truncated tensor."
     x = [torch.zeros_like(s[0]), *s[1:]]
-    total, power = x, x
+    total = x
+    power = x
     for m in range(2, len(s)):
         power = tensor_product(power, x)
         total = [t - (-1) ** m * p / m for t, p in zip(total, power)]
@@ -106,7 +108,8 @@ def reference_logsignature(
     basis: str = "words", # "words" or "expanded"
 ) -> torch.Tensor:        # (batch, columns)
     "The log-signature by the book."
-    levels, d = tensor_log(reference_signature(path, depth))[1:], path.shape[2]
+    levels = tensor_log(reference_signature(path, depth))[1:]
+    d = path.shape[2]
     if basis == "expanded": return torch.cat(levels, 1)
     place = lambda w: reduce(lambda n, letter: n * d + letter, w, 0)
     return torch.stack([levels[len(w) - 1][:, place(w)] for w in logsig_words(d, depth)], 1)
@@ -117,7 +120,9 @@ def signature_terms(
     d: int,        # channels of the augmented path
 ) -> np.ndarray:   # (rows, words) the terms of `term_words(d, depth, "signature")`
     "The signature's terms from the log-signature's; what is zero but for rounding is zero."
-    level, area, (i, j) = x[:, :d].astype(float), x[:, d:], np.triu_indices(d, 1)
+    level = x[:, :d].astype(float)
+    area = x[:, d:]
+    i, j = np.triu_indices(d, 1)
     half = (level[:, i] * level[:, j] / 2)[:, :area.shape[1]]
     both = np.stack([half + area, half - area], -1)
     both[np.abs(both) < 1e-5 * (np.abs(half) + np.abs(area))[..., None]] = 0

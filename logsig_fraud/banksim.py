@@ -19,10 +19,13 @@ from .core import Provenance, cache_dir, atomic_write, optional
 from .simulator import simulate_banksim
 
 # %% ../nbs/01b_banksim.ipynb #cf22dc15
-AGES, GENDERS = tuple("0123456U"), tuple("FMEU")
-CATEGORIES = tuple("es_" + c for c in ("barsandrestaurants contents fashion food health home hotelservices hyper leisure "
-                                       "otherservices sportsandtoys tech transportation travel wellnessandbeauty").split())
-TEXT, NUMBERS = ("customer", "age", "gender", "merchant", "category"), ("step", "amount", "fraud")
+AGES = tuple("0123456U")
+GENDERS = tuple("FMEU")
+CATEGORIES = tuple("es_" + c for c in (
+    "barsandrestaurants contents fashion food health home hotelservices hyper leisure "
+    "otherservices sportsandtoys tech transportation travel wellnessandbeauty").split())
+TEXT = ("customer", "age", "gender", "merchant", "category")
+NUMBERS = ("step", "amount", "fraud")
 BLIND = (*TEXT, "step", "amount") # all that is known of a transaction but its label
 
 # %% ../nbs/01b_banksim.ipynb #305370ff
@@ -35,12 +38,21 @@ def _steady(column):
 # %% ../nbs/01b_banksim.ipynb #dd19aa94
 SCHEMA = pa.DataFrameSchema({
     **{c: pa.Column() for c in ("customer", "merchant")},
-    "age": pa.Column(checks=_member(AGES)), "gender": pa.Column(checks=_member(GENDERS)), "category": pa.Column(checks=_member(CATEGORIES)),
-    "step": pa.Column(checks=[_check(lambda s: ~(s < 0), "is below zero"), _check(lambda s: s.isna() | (s % 1 == 0), "is not a whole number")]),
-    "amount": pa.Column(checks=[_check(lambda s: ~(s < 0), "is negative"), _check(lambda s: ~np.isinf(s), "is infinite")]),
+    "age": pa.Column(checks=_member(AGES)),
+    "gender": pa.Column(checks=_member(GENDERS)),
+    "category": pa.Column(checks=_member(CATEGORIES)),
+    "step": pa.Column(checks=[
+        _check(lambda s: ~(s < 0), "is below zero"),
+        _check(lambda s: s.isna() | (s % 1 == 0), "is not a whole number")]),
+    "amount": pa.Column(checks=[
+        _check(lambda s: ~(s < 0), "is negative"),
+        _check(lambda s: ~np.isinf(s), "is infinite")]),
     "fraud": pa.Column(checks=_check(lambda s: s.isna() | s.isin((0, 1)), "is not 0 or 1")),
-}, checks=[_steady("age"), _steady("gender"),
-           _check(lambda d: ~d.duplicated([c for c in BLIND if c in d], keep=False), "stands there twice, at least but for its label")])
+}, checks=[
+    _steady("age"),
+    _steady("gender"),
+    _check(lambda d: ~d.duplicated([c for c in BLIND if c in d], keep=False),
+           "stands there twice, at least but for its label")])
 
 # %% ../nbs/01b_banksim.ipynb #5aa6beb2
 class DataError(ValueError):
@@ -49,13 +61,18 @@ class DataError(ValueError):
 # %% ../nbs/01b_banksim.ipynb #86aab94b
 def _lesson(cases, given):
     missing = cases.loc[cases.check == "column_in_dataframe", "failure_case"].tolist()
-    lines = [f"- column {', '.join(map(repr, missing))} is missing; the table has {', '.join(map(repr, given.columns))}"] if missing else []
+    lines = []
+    if missing:
+        lines.append(f"- column {', '.join(map(repr, missing))} is missing; "
+                     f"the table has {', '.join(map(repr, given.columns))}")
     cases = cases[cases["index"].notna()].replace({"check": {"not_nullable": "is missing or not readable as its type"}})
     cases.loc[cases.schema_context == "DataFrameSchema", "column"] = ""
     for (check, column), found in cases.groupby(["check", "column"], sort=False):
         rows = sorted(set(found["index"].astype(int)))
         shown = [f"row {r}: {_plain(given[column].iloc[r])!r}" if column else f"row {r}" for r in rows[:3]]
-        lines.append(f"- {f'column {column!r}' if column else 'a row'} {check}: {len(rows)} row{'s' * (len(rows) > 1)} ({', '.join(shown)}{', ...' * (len(rows) > 3)})")
+        where = f"column {column!r}" if column else "a row"
+        more = ", ..." * (len(rows) > 3)
+        lines.append(f"- {where} {check}: {len(rows)} row{'s' * (len(rows) > 1)} ({', '.join(shown)}{more})")
     return "these transactions cannot be used (rows are counted from 0):\n" + "\n".join(lines)
 
 # %% ../nbs/01b_banksim.ipynb #820103fe
@@ -64,7 +81,8 @@ def _plain(value): return value.item() if isinstance(value, np.generic) else val
 # %% ../nbs/01b_banksim.ipynb #7da02bab
 def _text(column):
     codes, values = pd.factorize(column)
-    names, inverse = np.unique([str(int(v) if isinstance(v, float) and v.is_integer() else v).strip("' ") for v in values], return_inverse=True)
+    def plain(v): return str(int(v) if isinstance(v, float) and v.is_integer() else v).strip("' ")
+    names, inverse = np.unique([plain(v) for v in values], return_inverse=True)
     codes = np.append(inverse, -1)[codes]
     if len(names) and names[0] == "": names, codes = names[1:], codes - (codes >= 0)
     return pd.Categorical.from_codes(codes, list(names))
@@ -86,17 +104,21 @@ GENUINE = "667bcb37fc6450148a3c19a32932f59d659d3f090b84e14bb929056cc53da001" # `
 
 # %% ../nbs/01b_banksim.ipynb #acc8c3d7
 def tidy(
-    transactions: pd.DataFrame, # columns as in BankSim, in any order; strings with or without quotes; further columns are left out
+    transactions: pd.DataFrame, # columns as in BankSim, in any order, with or without quotes; others are left out
 ) -> pd.DataFrame: # the checked table; `attrs["provenance"]` says where it came from
     "Strips quotes, settles types, and refuses a table that breaks a rule, with all its faults in one message."
-    if not len(transactions): raise DataError("these transactions cannot be used: the table has no rows")
-    if not transactions.columns.is_unique: raise DataError(f"these transactions cannot be used: column {transactions.columns[transactions.columns.duplicated()][0]!r} stands there twice")
+    refused = "these transactions cannot be used"
+    if not len(transactions): raise DataError(f"{refused}: the table has no rows")
+    names = transactions.columns
+    if not names.is_unique: raise DataError(f"{refused}: column {names[names.duplicated()][0]!r} stands there twice")
     given = transactions.reset_index(drop=True)
-    frame = pd.DataFrame({c: _text(given[c]) if c in TEXT else _number(given[c]) for c in (*TEXT, *NUMBERS) if c in given})
+    read = {c: _text(given[c]) if c in TEXT else _number(given[c]) for c in (*TEXT, *NUMBERS) if c in given}
+    frame = pd.DataFrame(read)
     try: SCHEMA.validate(frame, lazy=True)
     except pa.errors.SchemaErrors as e: raise DataError(_lesson(e.failure_cases, transactions)) from None
     frame = frame.astype({"step": "int64", "fraud": "int64", "amount": "float64"})
-    for c, known in (("age", AGES), ("gender", GENDERS), ("category", CATEGORIES)): frame[c] = frame[c].cat.set_categories(known)
+    for c, known in dict(age=AGES, gender=GENDERS, category=CATEGORIES).items():
+        frame[c] = frame[c].cat.set_categories(known)
     return _stamp(frame, **transactions.attrs.get("origin", {}))
 
 # %% ../nbs/01b_banksim.ipynb #1dba541d
@@ -104,11 +126,14 @@ def _stamp(frame, source="a table in memory", seed=None):
     digest = rows_hash(frame)
     simulated = frame.customer.cat.categories.str.fullmatch(r"SIM\d+").any()
     kind = "simulated" if simulated else "genuine" if digest == GENUINE else "other"
-    frame.attrs = {"origin": {"source": source, "seed": seed}, "provenance": asdict(Provenance(kind, digest, source, seed))}
+    provenance = asdict(Provenance(kind, digest, source, seed))
+    frame.attrs = {"origin": {"source": source, "seed": seed}, "provenance": provenance}
     return frame
 
 # %% ../nbs/01b_banksim.ipynb #86e40044
-NAME, DATASET, KAGGLE = "bs140513_032310", "ealaxi/banksim1", "https://www.kaggle.com"
+NAME = "bs140513_032310"
+DATASET = "ealaxi/banksim1"
+KAGGLE = "https://www.kaggle.com"
 SUFFIXES = (".csv", ".csv.xz", ".zip", ".parquet")
 NAMES = (*(NAME + s for s in SUFFIXES), "banksim1.zip", "archive.zip") # the last two as Kaggle calls its downloads
 
@@ -130,32 +155,44 @@ def download_banksim(
     print(f"downloading {DATASET} (13 MB) from Kaggle with kagglehub ...", flush=True)
     answer = [f"no answer within {patience:g} s"]
     def ask():
-        try: urllib.request.urlopen(KAGGLE, timeout=patience); answer.append("")
+        try:
+            urllib.request.urlopen(KAGGLE, timeout=patience)
+            answer.append("")
         except urllib.error.HTTPError: answer.append("") # refused, but by Kaggle: the network works
         except OSError as e: answer.append(str(e))
     asking = threading.Thread(target=ask, daemon=True)
-    asking.start(); asking.join(patience)
+    asking.start()
+    asking.join(patience)
     if answer[-1]: raise ConnectionError(f"{KAGGLE}: {answer[-1]}")
     return Path(optional("kagglehub", "kaggle").dataset_download(DATASET))
 
 # %% ../nbs/01b_banksim.ipynb #f32097d3
 def find_banksim(
     path: str | Path | None = None, # a file; None: look around
-    source: str = "local",          # "local": no network; "auto": download if it is not there; "kaggle": download or take kagglehub's copy
+    source: str = "local",          # "local": no network; "auto": download if not there; "kaggle": kagglehub's copy
 ) -> Path:
     "The file that holds BankSim; an error lists every place that was searched."
-    if source not in ("local", "auto", "kaggle"): raise ValueError(f"source = {source!r} is not allowed: give 'local', 'auto' or 'kaggle'")
+    if source not in ("local", "auto", "kaggle"):
+        raise ValueError(f"source = {source!r} is not allowed: give 'local', 'auto' or 'kaggle'")
     pointed = path or (source != "kaggle" and os.environ.get("BANKSIM_CSV"))
     if pointed and Path(pointed).is_file(): return Path(pointed)
-    if pointed: raise FileNotFoundError(f"{'path' if path else 'BANKSIM_CSV'} = '{pointed}' is not a file; correct it or leave it out to search the usual places")
-    places, trouble = banksim_places()[-1:] if source == "kaggle" else banksim_places(), ""
+    if pointed:
+        raise FileNotFoundError(f"{'path' if path else 'BANKSIM_CSV'} = '{pointed}' is not a file; "
+                                "correct it or leave it out to search the usual places")
+    places = banksim_places()[-1:] if source == "kaggle" else banksim_places()
+    trouble = ""
     def look(): return next((f for place in places for name in NAMES for f in sorted(place.rglob(name))), None)
     if (found := look()) is None and source != "local":
-        try: places.append(download_banksim()); found = look()
+        try:
+            places.append(download_banksim())
+            found = look()
         except Exception as e: trouble = f"\n- Kaggle, by download: {type(e).__name__}: {e}"
     if found: return found
-    raise NotFound(f"BankSim ({', '.join(NAMES)}) was not found. Searched:\n" + "\n".join(f"- {p}" for p in places) + trouble
-        + f"\nDownload it with load_banksim(source='kaggle') or from {KAGGLE}/datasets/{DATASET} into data/, or set BANKSIM_CSV=/path/to/{NAME}.csv; load_transactions('simulated') needs no file.")
+    searched = "\n".join(f"- {p}" for p in places) + trouble
+    raise NotFound(
+        f"BankSim ({', '.join(NAMES)}) was not found. Searched:\n{searched}\n"
+        f"Download it with load_banksim(source='kaggle') or from {KAGGLE}/datasets/{DATASET} into data/, "
+        f"or set BANKSIM_CSV=/path/to/{NAME}.csv; load_transactions('simulated') needs no file.")
 
 # %% ../nbs/01b_banksim.ipynb #cf442f14
 def read_table(
@@ -172,7 +209,9 @@ def read_table(
         elif file.suffix != ".csv": raise DataError(f"{file.name}: give a file that ends in {', '.join(SUFFIXES)}")
         return pd.read_csv(io.BytesIO(data), quotechar="'")
     except DataError: raise
-    except Exception as e: raise DataError(f"{file.name} cannot be read ({type(e).__name__}: {e}); it may be damaged or half downloaded: fetch it again") from e
+    except Exception as e:
+        raise DataError(f"{file.name} cannot be read ({type(e).__name__}: {e}); "
+                        "it may be damaged or half downloaded: fetch it again") from e
 
 # %% ../nbs/01b_banksim.ipynb #d3b895f0
 def _member_of(z):
@@ -185,7 +224,7 @@ def _member_of(z):
 def load_banksim(
     path: str | Path | None = None, # a file; None: look in the usual places
     source: str = "local",          # "local", "auto" or "kaggle", see `find_banksim`
-) -> pd.DataFrame: # a tidy table
+) -> pd.DataFrame:                  # a tidy table
     "BankSim from a file or its cached copy; prints whether it is the genuine one."
     file = find_banksim(path, source)
     name = f"banksim-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}.parquet"
@@ -195,7 +234,9 @@ def load_banksim(
         table.attrs = {"origin": {"source": file.name}}
         frame = tidy(table)
         try: _keep(frame, name)
-        except OSError as e: warnings.warn(f"the parsed table could not be cached ({e}); set LOGSIG_FRAUD_CACHE to a folder that can be written")
+        except OSError as e:
+            warnings.warn(f"the parsed table could not be cached ({e}); "
+                          "set LOGSIG_FRAUD_CACHE to a folder that can be written")
     print(Provenance(**frame.attrs["provenance"]))
     return frame
 
@@ -215,10 +256,10 @@ def _cached(name, source):
 
 # %% ../nbs/01b_banksim.ipynb #f2d4b7c5
 def load_transactions(
-    source: str = "auto",    # "auto": file, else Kaggle, else simulated; "local": file only; "kaggle"; "simulated"; or the path of a file
+    source: str = "auto",    # "auto": file, else Kaggle, else simulated; "local"; "kaggle"; "simulated"; or a path
     n_customers: int = 4112, # size of the simulated world
     seed: int = 0,           # of the simulated world
-) -> pd.DataFrame: # a tidy table with its provenance in `attrs`
+) -> pd.DataFrame:           # a tidy table with its provenance in `attrs`
     "BankSim or, where it cannot be had, the simulator's like of it."
     if source in ("local", "kaggle"): return load_banksim(source=source)
     if source not in ("auto", "simulated"): return load_banksim(source)

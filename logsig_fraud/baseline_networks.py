@@ -11,7 +11,7 @@ import math
 
 import numpy as np, torch
 import torch.nn.functional as F
-from fastcore.basics import patch
+from fastcore.basics import patch, store_attr
 
 from .core import Config, preset
 from .tensor_ops import Scratch, dropout_mask, one_hot
@@ -33,49 +33,63 @@ def target_gradient(
     memory = Scratch() if memory is None else memory
     shape = len(params["out"]), len(x), net.n_in
     keep = dropout_mask(shape, net.dropout, x, gen, memory("keep", x, *shape)) if net.dropout else None
-    tape = net.forward(params, x, hot, keep=keep, new=memory)
-    error = (net(params, x, hot, tape).softmax(-1) - target) / len(x)
-    return net.gradient(params, tape, error, memory)
+    acts = net.forward(params, x, hot, keep=keep, new=memory)
+    error = (net(params, x, hot, acts).softmax(-1) - target) / len(x)
+    return net.gradient(params, acts, error, memory)
 
 # %% ../nbs/07a_baseline_networks.ipynb #d4561999
 class Net:
     "A `Classifier` trained by Adam; with several chains an ensemble."
-    uses, probability = ("log-signature", "conditions", "labels"), True
+    uses = ("log-signature", "conditions", "labels")
+    probability = True
     def __init__(self,
         config=preset("authors"),  # layout of the network, scaling of its input, `prior_scales` of the levels
         chains: int = 1,           # networks with different starts, trained together; their mean is the answer
         steps: int = 600,          # of Adam
         batch: int = 2048,         # labelled rows per step
         lr: float = 5e-3,          # step size of Adam
-        prior: bool = False,       # pull the weights to zero by the Glorot prior
-        n_categories: tuple = (8, 2, 5),  # categories of age, gender and risk level
+        prior: bool = False,       # add the gradient of the Glorot prior
+        n_categories: tuple = (8, 2, 5), # categories of age, gender and risk level
         channels: int = 7,         # of the augmented path, for the levels of the columns
     ):
-        self.config, self.chains, self.steps, self.batch, self.lr, self.prior, self.n_categories, self.channels = config, chains, steps, batch, lr, prior, n_categories, channels
+        store_attr()
 
     def tensors(self, x, cond): # (rows, columns), (rows, conditions) -> scaled columns and one-hot conditions
         "What the network reads."
         cond = np.minimum(cond, np.array(self.n_categories) - 1)
         return torch.as_tensor(self.scaler(x)), one_hot(torch.as_tensor(cond, dtype=torch.int64), self.n_categories)
 
-    def fit(self, x, cond, y, unlabelled=None, seed=0):
-        "Trains on labelled rows."
-        self.scaler = fit_inputs(x if unlabelled is None else np.concatenate([x, unlabelled[0]]), self.config, self.channels)
-        width = len(self.scaler(x[:1])[0])
-        self.net, self.gen = Classifier(width, self.n_categories, self.config), torch.Generator().manual_seed(seed)
-        self.scales = glorot_prior(self.net, levels=column_levels(width, signature_depth(x.shape[1], self.channels)), level_scales=self.config.prior_scales)
-        self.train(*self.tensors(x, cond), torch.eye(2)[torch.as_tensor(np.asarray(y), dtype=torch.int64)], None if unlabelled is None else self.tensors(*unlabelled))
-        return self
-
     def each(self, x, cond): # -> (chains, rows)
         "Probability of fraud by each chain."
         with torch.no_grad():
-            parts = [self.net(self.params, *self.tensors(x[i:i + 2**14], cond[i:i + 2**14])).softmax(-1)[..., 1] for i in range(0, len(x), 2**14)]
+            pieces = (slice(i, i + 2**14) for i in range(0, len(x), 2**14))
+            parts = [self.net(self.params, *self.tensors(x[i], cond[i])).softmax(-1)[..., 1] for i in pieces]
         return torch.cat(parts, 1).double().numpy()
 
     def predict_proba(self, x, cond): # -> (rows,)
         "Probability of fraud, averaged over the chains."
         return self.each(x, cond).mean(0)
+
+# %% ../nbs/07a_baseline_networks.ipynb #39fe1ba1
+@patch
+def fit(self: Net,
+    x: np.ndarray,    # (rows, columns) log-signatures of labelled rows
+    cond: np.ndarray, # (rows, conditions)
+    y: np.ndarray,    # (rows,) labels, 1 for fraud
+    unlabelled: tuple | None = None, # the first two for unlabelled rows
+    seed: int = 0,    # of every draw
+) -> Net:
+    "Trains on labelled rows."
+    rows = x if unlabelled is None else np.concatenate([x, unlabelled[0]])
+    self.scaler = fit_inputs(rows, self.config, self.channels)
+    width = len(self.scaler(x[:1])[0])
+    levels = column_levels(width, signature_depth(x.shape[1], self.channels))
+    self.net = Classifier(width, self.n_categories, self.config)
+    self.gen = torch.Generator().manual_seed(seed)
+    self.scales = glorot_prior(self.net, levels=levels, level_scales=self.config.prior_scales)
+    target = torch.eye(2)[torch.as_tensor(np.asarray(y), dtype=torch.int64)]
+    self.train(*self.tensors(x, cond), target, None if unlabelled is None else self.tensors(*unlabelled))
+    return self
 
 # %% ../nbs/07a_baseline_networks.ipynb #cb1957b8
 def batches(
@@ -100,7 +114,8 @@ def train(self: Net,
 ):
     "Adam on all chains at once; under the prior the step size falls to zero."
     self.params = sample_prior(self.net, self.scales, self.chains, self.gen)
-    adam, memory = torch.optim.Adam(self.params.values(), self.lr, betas=(.9, .99)), Scratch()
+    adam = torch.optim.Adam(self.params.values(), self.lr, betas=(.9, .99))
+    memory = Scratch()
     steps = self.steps * times_longer(self.config, len(x))
     for i, rows in enumerate(batches(len(x), self.batch, steps, self.gen)):
         adam.param_groups[0]["lr"] = self.lr * (1 - i / steps) if self.prior else self.lr
@@ -127,31 +142,34 @@ def deep_ensemble(
     schedule_labels: float = 0.0, # labelled rows that the steps are made for, see `longer_schedule`; 0: any number
 ) -> Ensemble:
     "Networks with different starts, two layers and a linear path each, on asinh-scaled columns under the prior."
-    return Ensemble(Config(prior_scales=LEVELS, raw_levels=0, schedule_labels=schedule_labels), chains=members, steps=steps, batch=1024, lr=1e-2, prior=True)
+    config = Config(prior_scales=LEVELS, raw_levels=0, schedule_labels=schedule_labels)
+    return Ensemble(config, chains=members, steps=steps, batch=1024, lr=1e-2, prior=True)
 
 # %% ../nbs/07a_baseline_networks.ipynb #91ef7c83
 class MeanTeacher(Net):
     "A network that agrees with the running mean of itself on unlabelled rows."
     uses = ("log-signature", "conditions", "labels", "unlabelled rows")
     def __init__(self,
-        pull: float = 1.0,   # weight of the agreement
-        decay: float = 0.99, # of the running mean
-        noise: float = 0.1,  # on the student's columns, in standard deviations of the column
-        steps: int = 600,    # of Adam
+        consistency: float = 1.0, # weight of the agreement
+        decay: float = 0.99,      # of the running mean
+        noise: float = 0.1,       # on the student's columns, in standard deviations of the column
+        steps: int = 600,         # of Adam
     ):
         super().__init__(Config(prior_scales=LEVELS, raw_levels=0), steps=steps, batch=1024, lr=1e-2, prior=True)
-        self.pull, self.decay, self.noise = pull, decay, noise
+        store_attr("consistency,decay,noise")
 
     def extra(self, grads, unlabelled, progress):
-        "Moves the teacher after the student, and adds the pull."
+        "Moves the teacher after the student, and adds the gradient of the consistency term."
         if progress == 0: self.teacher = {k: v.clone() for k, v in self.params.items()}
         for k, v in self.teacher.items(): v.lerp_(self.params[k], 1 - self.decay)
-        if unlabelled is None: raise ValueError("a mean teacher needs unlabelled rows: fit(x, cond, y, unlabelled=(x, cond))")
+        if unlabelled is None:
+            raise ValueError("a mean teacher needs unlabelled rows: fit(x, cond, y, unlabelled=(x, cond))")
         rows = torch.randint(len(unlabelled[0]), (self.batch,), generator=self.gen)
         u, hot = (t[rows] for t in unlabelled)
         target = self.net(self.teacher, u, hot).softmax(-1)
-        pulled = target_gradient(self.net, self.params, u + self.noise * torch.randn(u.shape, generator=self.gen), hot, target, self.gen)
-        for k, g in pulled.items(): grads[k] += self.pull * min(1, 4 * progress) * g
+        noisy = u + self.noise * torch.randn(u.shape, generator=self.gen)
+        gradient = target_gradient(self.net, self.params, noisy, hot, target, self.gen)
+        for k, g in gradient.items(): grads[k] += self.consistency * min(1, 4 * progress) * g
 
     def fit(self, x, cond, y, unlabelled=None, seed=0):
         "Trains the student; the teacher answers."
@@ -173,7 +191,8 @@ def recent_transactions(
 # %% ../nbs/07a_baseline_networks.ipynb #fe0d9780
 class GRU(torch.nn.Module):
     "A gated recurrent network on the latest transactions, conditions beside its last state."
-    uses, probability = ("recent transactions", "conditions", "labels"), True
+    uses = ("recent transactions", "conditions", "labels")
+    probability = True
     def __init__(self,
         hidden: int = 32,         # width of the state
         steps: int = 1000,        # of Adam
@@ -183,29 +202,44 @@ class GRU(torch.nn.Module):
         n_categories: tuple = (8, 2, 5), # categories of age, gender and risk level
     ):
         super().__init__()
-        self.hidden, self.steps, self.batch, self.lr, self.decay, self.n_categories = hidden, steps, batch, lr, decay, n_categories
+        store_attr()
 
     def forward(self, x, cond): # (rows, n, channels), (rows, conditions) -> (rows,) logits
         state = self.cell((x - self.mean) / self.std)[1][-1]
-        hot = one_hot(torch.as_tensor(np.minimum(cond, np.array(self.n_categories) - 1), dtype=torch.int64), self.n_categories)
+        cond = np.minimum(cond, np.array(self.n_categories) - 1)
+        hot = one_hot(torch.as_tensor(cond, dtype=torch.int64), self.n_categories)
         return self.head(torch.cat([state, hot], 1))[:, 0]
-
-    def fit(self, x, cond, y, unlabelled=None, seed=0):
-        "Trains on labelled rows; x from `recent_transactions`."
-        if x.ndim != 3: raise ValueError(f"the GRU reads recent_transactions, (rows, n, channels), not {x.shape}")
-        with torch.random.fork_rng([]):
-            torch.manual_seed(seed)
-            self.cell, self.head = torch.nn.GRU(x.shape[2], self.hidden, batch_first=True), torch.nn.Linear(self.hidden + sum(self.n_categories), 1)
-        x, y, gen = torch.as_tensor(x), torch.as_tensor(np.asarray(y), dtype=torch.float32), torch.Generator().manual_seed(seed)
-        self.mean, self.std = x.mean((0, 1)), x.std((0, 1)) + 1e-6
-        adam = torch.optim.AdamW(self.parameters(), self.lr, weight_decay=self.decay)
-        fall = torch.optim.lr_scheduler.LinearLR(adam, 1, 0.01, self.steps)
-        for rows in batches(len(x), self.batch, self.steps, gen):
-            adam.zero_grad()
-            F.binary_cross_entropy_with_logits(self(x[rows], cond[rows]), y[rows]).backward()
-            adam.step(); fall.step()
-        return self
 
     def predict_proba(self, x, cond): # -> (rows,)
         "Probability of fraud."
-        with torch.no_grad(): return torch.cat([self(torch.as_tensor(x[i:i + 2**13]), cond[i:i + 2**13]).sigmoid() for i in range(0, len(x), 2**13)]).double().numpy()
+        pieces = (slice(i, i + 2**13) for i in range(0, len(x), 2**13))
+        with torch.no_grad(): parts = [self(torch.as_tensor(x[i]), cond[i]).sigmoid() for i in pieces]
+        return torch.cat(parts).double().numpy()
+
+# %% ../nbs/07a_baseline_networks.ipynb #21ca8865
+@patch
+def fit(self: GRU,
+    x: np.ndarray,    # (rows, n, channels) from `recent_transactions`
+    cond: np.ndarray, # (rows, conditions)
+    y: np.ndarray,    # (rows,) labels, 1 for fraud
+    unlabelled: tuple | None = None, # not used
+    seed: int = 0,    # of every draw
+) -> GRU:
+    "Trains on labelled rows."
+    if x.ndim != 3: raise ValueError(f"the GRU reads recent_transactions, (rows, n, channels), not {x.shape}")
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        self.cell = torch.nn.GRU(x.shape[2], self.hidden, batch_first=True)
+        self.head = torch.nn.Linear(self.hidden + sum(self.n_categories), 1)
+    x = torch.as_tensor(x)
+    y = torch.as_tensor(np.asarray(y), dtype=torch.float32)
+    gen = torch.Generator().manual_seed(seed)
+    self.mean, self.std = x.mean((0, 1)), x.std((0, 1)) + 1e-6
+    adam = torch.optim.AdamW(self.parameters(), self.lr, weight_decay=self.decay)
+    fall = torch.optim.lr_scheduler.LinearLR(adam, 1, 0.01, self.steps)
+    for rows in batches(len(x), self.batch, self.steps, gen):
+        adam.zero_grad()
+        F.binary_cross_entropy_with_logits(self(x[rows], cond[rows]), y[rows]).backward()
+        adam.step()
+        fall.step()
+    return self

@@ -15,13 +15,16 @@ from scipy.stats import t as student
 def by_seed(
     rows: pd.DataFrame,     # tidy rows of one data set, split and preset
     metric: str,            # name of the metric
-    k: float | None = None, # its K, recall or cards, if it has one
+    k: float | None = None, # its K, recall or customers per day, if it has one
 ) -> pd.DataFrame:          # (nl, seed) x model
     "One metric, with one line for each label budget and seed."
     mixed = [c for c in ("data", "split", "preset") if rows[c].nunique() > 1]
     if mixed: raise ValueError(f"rows of more than one {' and '.join(mixed)} cannot be compared: choose one first")
-    chosen = rows[(rows.metric == metric) & (rows.k.isna() if k is None else np.isclose(rows.k.astype(float), k if k is not None else 0))]
-    if not len(chosen): raise ValueError(f"there is no {metric!r}{'' if k is None else f' at {k}'} in these rows: they have {', '.join(sorted(rows.metric.unique()))}")
+    at = rows.k.isna() if k is None else np.isclose(rows.k.astype(float), k)
+    chosen = rows[(rows.metric == metric) & at]
+    if not len(chosen):
+        wanted = repr(metric) if k is None else f"{metric!r} at {k}"
+        raise ValueError(f"there is no {wanted} in these rows: they have {', '.join(sorted(rows.metric.unique()))}")
     return chosen.pivot(index=["nl", "seed"], columns="model", values="value")
 
 # %% ../nbs/09b_comparison.ipynb #59815e81
@@ -36,39 +39,47 @@ def paired(
     return d.mean(), half
 
 # %% ../nbs/09b_comparison.ipynb #5bb3c832
-LOWER = {"cross_entropy", "brier", "calibration_error", "expected_cost_at_k", "saving_cost_at_k"} # metrics for which less is better
+# metrics for which less is better
+LOWER = {"cross_entropy", "brier", "calibration_error", "expected_cost_at_k", "saving_cost_at_k"}
 
 def compare(
     rows: pd.DataFrame,     # tidy rows of one data set, split and preset
     metric: str,            # name of the metric
-    k: float | None = None, # its K, recall or cards, if it has one
+    k: float | None = None, # its K, recall or customers per day, if it has one
     level: float = 0.9,     # of the interval
-    apart: tuple = ("oracle",), # models that are shown but take no part in the contest
+    apart: tuple = ("oracle",), # models that are shown but not ranked
 ) -> pd.DataFrame:          # (nl, model): mean, std, n, difference to the best other model with low and high, best
     "Means, and differences to the best other model with paired intervals."
-    sign, out = -1 if metric in LOWER else 1, {}
+    sign = -1 if metric in LOWER else 1
+    out = {}
     for nl, values in by_seed(rows, metric, k).groupby("nl"):
-        means, leaderboard = values.mean(), [m for m in values if m not in apart]
+        means = values.mean()
+        ranked = [m for m in values if m not in apart]
         for model in values:
-            others = {m: paired(values[model], values[m], level) for m in leaderboard if m != model}
+            others = {m: paired(values[model], values[m], level) for m in ranked if m != model}
             difference, half = others[max(others, key=lambda m: sign * means[m])] if others else (np.nan, np.nan)
-            out[nl, model] = dict(mean=means[model], std=values[model].std(), n=values[model].count(), difference=difference, low=difference - half, high=difference + half,
-                                  best=bool(others) and model in leaderboard and all(sign * d - h > 0 for d, h in others.values()))
+            best = bool(others) and model in ranked and all(sign * d - h > 0 for d, h in others.values())
+            out[nl, model] = dict(
+                mean=means[model], std=values[model].std(), n=values[model].count(), difference=difference,
+                low=difference - half, high=difference + half, best=best)
     return pd.DataFrame(out).T.rename_axis(["nl", "model"]).infer_objects()
 
 # %% ../nbs/09b_comparison.ipynb #00d8f9d6
 def table(
     rows: pd.DataFrame,     # tidy rows of one data set, split and preset
     metric: str,            # name of the metric
-    k: float | None = None, # its K, recall or cards, if it has one
+    k: float | None = None, # its K, recall or customers per day, if it has one
     models: list | None = None, # columns in this order; None: as they come
     unit: float = 1,        # what the values are divided by
     digits: int = 3,        # after the point
 ) -> pd.DataFrame:          # nl x model, "mean ± std", between ** if best by more than noise
     "A table as in the paper, with bold only where it is earned."
-    said = compare(rows, metric, k)
-    text = {i: f"{r['mean'] / unit:.{digits}f}" + (f" ± {r['std'] / unit:.{digits}f}" if r["n"] > 1 else "") for i, r in said.iterrows()}
-    cells = pd.Series({i: f"**{s}**" if said.loc[i, "best"] else s for i, s in text.items()}).unstack()
+    compared = compare(rows, metric, k)
+    def text(r):
+        spread = f" ± {r['std'] / unit:.{digits}f}" if r["n"] > 1 else ""
+        mean = f"{r['mean'] / unit:.{digits}f}{spread}"
+        return f"**{mean}**" if r["best"] else mean
+    cells = pd.Series({i: text(r) for i, r in compared.iterrows()}).unstack()
     return cells.rename_axis(index="labels", columns="").reindex(columns=models or cells.columns)
 
 # %% ../nbs/09b_comparison.ipynb #c4f435d6
@@ -81,16 +92,19 @@ def against_paper(
     rows: pd.DataFrame,     # tidy rows of one data set, split and preset
     paper: pd.DataFrame,    # from `published`
     metric: str,            # name of the metric in `rows`
-    k: float | None = None, # its K, recall or cards, if it has one
+    k: float | None = None, # its K, recall or customers per day, if it has one
     named: str | None = None, # name of the metric in the paper's table; None: the same
     unit: float = 1,        # what our values are divided by; the paper has cost in thousands
 ) -> pd.DataFrame:          # (nl, model): ours, paper, off
-    "Our means next to the paper's, and the difference in standard deviations of both, or of ours where the paper has none."
+    "Our means next to the paper's, and the difference in standard deviations of both (of ours where it has none)."
     values = by_seed(rows, metric, k) / unit
     ours = values.groupby("nl").agg(["mean", "std"]).stack(0, future_stack=True)
     at = paper.k.isna() if k is None else pd.to_numeric(paper.k, errors="coerce") == k
-    theirs = paper[(paper.metric == (named or metric)) & at & ~paper.table.isin(["lr_tuning", "scaling_effects"])].drop_duplicates(["nl", "model"])
-    both = theirs.astype({"nl": int}).set_index(["nl", "model"])[["mean", "std"]].join(ours, lsuffix="_paper", how="inner")
+    studies = paper.table.isin(["lr_tuning", "scaling_effects"])
+    theirs = paper[(paper.metric == (named or metric)) & at & ~studies].drop_duplicates(["nl", "model"])
+    theirs = theirs.astype({"nl": int}).set_index(["nl", "model"])[["mean", "std"]]
+    both = theirs.join(ours, lsuffix="_paper", how="inner")
     step = .0005 if unit == 1 else .05
-    off = (both["mean"] - both["mean_paper"]) / np.sqrt(both["std"]**2 + both["std_paper"].fillna(0)**2).clip(lower=step)
+    spread = np.sqrt(both["std"]**2 + both["std_paper"].fillna(0)**2).clip(lower=step)
+    off = (both["mean"] - both["mean_paper"]) / spread
     return both.assign(off=off)[["mean", "std", "mean_paper", "std_paper", "off"]]

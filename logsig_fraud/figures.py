@@ -16,7 +16,8 @@ from .comparison import published
 from .report import select_metric, spoken
 
 # %% ../nbs/09f_figures.ipynb #1b1b3b96
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#B8860B") # after Okabe and Ito
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", # after Okabe and Ito
+           "#56B4E9", "#000000", "#999999", "#B8860B")
 OUTCOMES = dict(TP=COLOURS[0], FP=COLOURS[1], TN=COLOURS[5], FN=COLOURS[4])
 
 # %% ../nbs/09f_figures.ipynb #019ca140
@@ -26,14 +27,23 @@ def sheet(
     share: bool = False,         # whether they share the y axis
 ) -> tuple:                      # figure, list of axes
     "An empty figure."
-    fig, axes = plt.subplots(1, n, figsize=(size[0] * n, size[1]), dpi=75, layout="constrained", squeeze=False, sharey=share)
+    width, height = size
+    fig, axes = plt.subplots(1, n, figsize=(width * n, height), dpi=75, layout="constrained", squeeze=False,
+                             sharey=share)
     for ax in axes[0]: ax.spines[["top", "right"]].set_visible(False)
     plt.close(fig)
     return fig, list(axes[0])
 
 # %% ../nbs/09f_figures.ipynb #95709e78
-def _lines(curves, curve): return {line: g.sort_values("x", kind="stable") for line, g in curves[curves.curve == curve].groupby("line", sort=False)}
-def _legend(fig, ax, **more): fig.legend(*ax.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9, **more)
+def _lines(curves, curve):
+    "The lines of one curve by name, each in the order of x."
+    chosen = curves[curves.curve == curve].groupby("line", sort=False)
+    return {name: line.sort_values("x", kind="stable") for name, line in chosen}
+
+# %% ../nbs/09f_figures.ipynb #067785af
+def _legend(fig, ax, **more):
+    "A legend at the right of the figure."
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9, **more)
 
 # %% ../nbs/09f_figures.ipynb #54dc7076
 def density_picture(
@@ -41,13 +51,15 @@ def density_picture(
     threshold: float = 0.5,  # above it a row is called fraud
 ) -> plt.Figure:
     "Posterior densities of four transactions, one per outcome."
-    lines, ends, means = (_lines(curves, c) for c in ("density", "interval", "mean"))
+    densities, intervals, means = (_lines(curves, c) for c in ("density", "interval", "mean"))
     fig, axes = sheet(2, (4.4, 3.5))
-    for ax, title, pair in zip(axes, ("Called fraud", "Called legitimate"), (("TP", "FP"), ("TN", "FN"))):
-        for o in [o for o in pair if o in lines]:
-            line, (low, high), at = lines[o], ends[o].y, means[o].iloc[0]
-            ax.plot(line.x, line.y, color=OUTCOMES[o], label=f"{o}: amount {at.x:,.0f}, mean {at.y:.2f}, 90 % in {low:.2f} to {high:.2f}")
-            ax.fill_between(line.x, line.y, where=line.x.between(low, high), color=OUTCOMES[o], alpha=.25, lw=0)
+    for ax, title, outcomes in zip(axes, ("Called fraud", "Called legitimate"), (("TP", "FP"), ("TN", "FN"))):
+        for outcome in [o for o in outcomes if o in densities]:
+            line, (low, high), at = densities[outcome], intervals[outcome].y, means[outcome].iloc[0]
+            label = f"{outcome}: amount {at.x:,.0f}, mean {at.y:.2f}, 90 % in {low:.2f} to {high:.2f}"
+            ax.plot(line.x, line.y, color=OUTCOMES[outcome], label=label)
+            inside = line.x.between(low, high)
+            ax.fill_between(line.x, line.y, where=inside, color=OUTCOMES[outcome], alpha=.25, lw=0)
         ax.axvline(threshold, color="black", ls="--", lw=1)
         ax.set(title=title, xlabel="probability of fraud", xlim=(0, 1), ylim=(0, None))
         if ax.lines[:-1]: ax.legend(loc="upper center", bbox_to_anchor=(.5, -.18), frameon=False, fontsize=9)
@@ -75,15 +87,18 @@ def diagnostics_picture(
 ) -> plt.Figure:
     "R-hat and effective sample sizes of the rows near the threshold, with what would be good."
     lines = _lines(curves, "diagnostics")
-    fig, axes = sheet(2, (4.4, 3))
-    axes[0].plot(lines["r_hat"].x, lines["r_hat"].y, ".", color=COLOURS[0])
-    axes[0].axhline(1.05, color="black", ls="--", lw=1)
-    axes[0].set(title="Do the chains agree?", xlabel="rows near the threshold, sorted", ylabel="R-hat (good: below 1.05)")
-    for name, colour in (("ess_bulk", COLOURS[0]), ("ess_tail", COLOURS[1])): axes[1].plot(lines[name].x, lines[name].y, ".", color=colour, label=dict(ess_bulk="of the mean", ess_tail="of the ends")[name])
-    axes[1].axhline(100, color="black", ls="--", lw=1)
-    axes[1].set(title="Effective number of samples", xlabel="rows near the threshold, sorted", ylabel="samples (good: above 100)", ylim=(0, None))
-    _legend(fig, axes[1])
-    if lines["r_hat"].y.isna().all(): axes[0].text(.5, .5, "one chain cannot be\ncompared with another", ha="center", va="center", transform=axes[0].transAxes)
+    fig, (left, right) = sheet(2, (4.4, 3))
+    left.plot(lines["r_hat"].x, lines["r_hat"].y, ".", color=COLOURS[0])
+    left.axhline(1.05, color="black", ls="--", lw=1)
+    left.set(title="Do the chains agree?", ylabel="R-hat (good: below 1.05)")
+    for name, label, colour in zip(("ess_bulk", "ess_tail"), ("of the mean", "of the ends"), COLOURS):
+        right.plot(lines[name].x, lines[name].y, ".", color=colour, label=label)
+    right.axhline(100, color="black", ls="--", lw=1)
+    right.set(title="Effective number of samples", ylabel="samples (good: above 100)", ylim=(0, None))
+    for ax in (left, right): ax.set_xlabel("rows near the threshold, sorted")
+    _legend(fig, right)
+    alone = "one chain cannot be\ncompared with another"
+    if lines["r_hat"].y.isna().all(): left.text(.5, .5, alone, ha="center", va="center", transform=left.transAxes)
     return fig
 
 # %% ../nbs/09f_figures.ipynb #4c8bb9f9
@@ -91,37 +106,50 @@ def reliability_picture(
     curves: pd.DataFrame, # with "reliability" and "review"
 ) -> plt.Figure:
     "Predicted against observed fraud rates, and the money that a review of alerts saves."
-    seen, review = _lines(curves, "reliability"), _lines(curves, "review")
+    bins, review = _lines(curves, "reliability"), _lines(curves, "review")
     fig, (left, right) = sheet(2)
     left.plot([0, 1], [0, 1], color="0.7", ls="--", lw=1)
-    left.scatter(seen["observed"].x, seen["observed"].y, s=12 + 12 * np.log10(seen["rows"].y), color=COLOURS[0])
-    left.set(title="Calibration (dots: by number of rows)", xlabel="predicted probability, ten bins", ylabel="observed share of frauds")
+    sizes = 12 + 12 * np.log10(bins["rows"].y)
+    left.scatter(bins["observed"].x, bins["observed"].y, s=sizes, color=COLOURS[0])
+    left.set(title="Calibration (dots: by number of rows)", xlabel="predicted probability, ten bins",
+             ylabel="observed share of frauds")
     for (name, line), colour in zip(review.items(), COLOURS): right.plot(line.x, line.y, color=colour, label=name)
-    right.set(title="Review of the alerts at 0.5 %", xlabel="share of the alerts that a human looks at", ylabel="price of false alarms saved")
+    right.set(title="Review of the alerts at 0.5 %", xlabel="share of the alerts that a human looks at",
+              ylabel="price of false alarms saved")
     _legend(fig, right)
     return fig
 
 # %% ../nbs/09f_figures.ipynb #a66be291
-def _spread(ax, frame, colours): # columns nl, series, mean, std
+def _error_bars(ax, frame, colours):
+    "One line with error bars for each series of a table with the columns nl, series, mean and std."
     budgets = sorted(frame.nl.unique())
     for i, ((series, colour), mark) in enumerate(zip(colours.items(), cycle("osD^vX<>P"))):
-        g = frame[frame.series == series].sort_values("nl")
-        at = np.searchsorted(budgets, g.nl) + .5 * (i - (len(colours) - 1) / 2) / len(colours)
-        if len(g): ax.errorbar(at, g["mean"], g["std"].fillna(0), fmt=f"{mark}-", ms=4, lw=.8, capsize=2, color=colour, label=spoken(series))
-    ax.set(xticks=range(len(budgets)), xticklabels=[f"{b:,}" for b in budgets], xlabel="labels", xlim=(-.6, max(len(budgets), 1) - .4))
+        line = frame[frame.series == series].sort_values("nl")
+        x = np.searchsorted(budgets, line.nl) + .5 * (i - (len(colours) - 1) / 2) / len(colours)
+        style = dict(fmt=f"{mark}-", ms=4, lw=.8, capsize=2, color=colour, label=spoken(series))
+        if len(line): ax.errorbar(x, line["mean"], line["std"].fillna(0), **style)
+    labels = [f"{b:,}" for b in budgets]
+    ax.set(xticks=range(len(budgets)), xticklabels=labels, xlabel="labels", xlim=(-.6, max(len(budgets), 1) - .4))
     if not len(frame): ax.text(.5, .5, "not run yet", ha="center", transform=ax.transAxes)
 
-def _summary(rows, series, unit=1): # rows and the column that names the series
-    return (rows.assign(value=rows.value / unit).groupby(["nl", series]).value.agg(["mean", "std"]).reset_index().rename(columns={series: "series"}) if len(rows) else pd.DataFrame(columns=["nl", "series", "mean", "std"]))
+# %% ../nbs/09f_figures.ipynb #b440b0bc
+def _summary(rows, series, unit=1):
+    "Mean and standard deviation by budget and by the column that names the series."
+    if not len(rows): return pd.DataFrame(columns=["nl", "series", "mean", "std"])
+    values = rows.assign(value=rows.value / unit).groupby(["nl", series]).value
+    return values.agg(["mean", "std"]).reset_index().rename(columns={series: "series"})
 
-def _two(title, label, colours, ours, theirs, share=True):
-    fig, axes = sheet(1 if theirs is None else 2, (5, 3.6), share=share)
-    for ax, name, frame in zip(axes, ("Ours",) if theirs is None else ("Published", "Ours"), (ours,) if theirs is None else (theirs, ours)):
-        _spread(ax, frame, colours)
-        ax.set_title(f"{title}: {name.lower()}", fontsize=10)
-    axes[0].set_ylabel(label)
-    handles = {h: k for ax in axes for k, h in zip(*ax.get_legend_handles_labels())}
-    if handles: fig.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=9)
+# %% ../nbs/09f_figures.ipynb #1434bd52
+def _budget_panels(title, ylabel, colours, ours, paper=None, share=True):
+    "Our series over the budgets, and the paper's at the left of them if there are any."
+    panels = {"ours": ours} if paper is None else {"published": paper, "ours": ours}
+    fig, axes = sheet(len(panels), (5, 3.6), share=share)
+    for ax, (name, frame) in zip(axes, panels.items()):
+        _error_bars(ax, frame, colours)
+        ax.set_title(f"{title}: {name}", fontsize=10)
+    axes[0].set_ylabel(ylabel)
+    handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels())}
+    if handles: fig.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize=9)
     return fig
 
 # %% ../nbs/09f_figures.ipynb #b8c04bd6
@@ -132,10 +160,11 @@ def cost_picture(
     compared: bool = True, # whether the paper's figure stands beside
 ) -> plt.Figure:
     "Expected cost at K over label budgets, with error bars."
-    paper = published()
-    paper = paper[(paper.table == "appendix_costK") & (pd.to_numeric(paper.k, errors="coerce") == k)].rename(columns={"model": "series"})
+    paper = published().query("table == 'appendix_costK' and model in @models").rename(columns={"model": "series"})
+    paper = paper[pd.to_numeric(paper.k, errors="coerce") == k]
     ours = _summary(select_metric(rows[rows.model.isin(models)], "expected_cost_at_k", k), "model", 1000)
-    return _two(f"Cost at {k:g} %", "expected cost, thousands", dict(zip(models, [*COLOURS, *COLOURS])), ours, paper[paper.series.isin(models)] if compared else None)
+    colours = dict(zip(models, COLOURS * 2))
+    return _budget_panels(f"Cost at {k:g} %", "expected cost, thousands", colours, ours, paper if compared else None)
 
 # %% ../nbs/09f_figures.ipynb #189fb787
 def width_picture(
@@ -143,9 +172,12 @@ def width_picture(
     compared: bool = True, # whether the paper's figure stands beside
 ) -> plt.Figure:
     "Mean width of the 90 % interval by outcome, over label budgets."
-    def outcome(frame): return frame[frame.metric.str.startswith("interval_width_")].assign(outcome=lambda f: f.metric.str[-2:])
-    theirs = outcome(published()).rename(columns={"outcome": "series"})
-    return _two("Interval width", "mean width of the 90 % interval", OUTCOMES, _summary(outcome(rows[rows.value.notna()]), "outcome"), theirs if compared else None, share=False)
+    def widths(frame):
+        chosen = frame[frame.metric.str.startswith("interval_width_")]
+        return chosen.assign(series=chosen.metric.str[-2:])
+    ours = _summary(widths(rows[rows.value.notna()]), "series")
+    paper = widths(published()) if compared else None
+    return _budget_panels("Interval width", "mean width of the 90 % interval", OUTCOMES, ours, paper, share=False)
 
 # %% ../nbs/09f_figures.ipynb #dfa2f394
 def epochs_picture(
@@ -154,32 +186,48 @@ def epochs_picture(
 ) -> plt.Figure:
     "PR-AUC and width of the intervals of found frauds over the epochs of a run."
     fig, axes = sheet(2, (4.6, 3.2))
-    paper = published().query("model == 'SBGAN' and nl == @nl and table in ['prauc', 'fig:widths']").set_index("metric")["mean"]
-    for ax, metric, title in zip(axes, ("pr_auc", "interval_width_TP"), ("PR-AUC on the test rows", "Mean width of the 90 % interval, frauds found")):
-        for (name, rows), colour, style in zip(traces.items(), (COLOURS[1], COLOURS[0]), ("-", "-")):
+    paper = published().query("model == 'SBGAN' and nl == @nl and table in ['prauc', 'fig:widths']")
+    paper = paper.set_index("metric")["mean"]
+    titles = dict(pr_auc="PR-AUC on the test rows", interval_width_TP="Mean width of the 90 % interval, frauds found")
+    for ax, (metric, title) in zip(axes, titles.items()):
+        for (name, rows), colour in zip(traces.items(), (COLOURS[1], COLOURS[0])):
             for i, (_, line) in enumerate(rows[rows.metric == metric].groupby("seed")):
-                ax.plot(line.k, line.value, style, color=colour, lw=1.2, label=name if not i else None)
+                ax.plot(line.k, line.value, "-", color=colour, lw=1.2, label=name if not i else None)
         ax.axhline(paper[metric], color="black", ls="--", lw=1, label="published")
         ax.set(title=title, xlabel="epoch in which the 20 samples end")
     axes[1].set_yscale("log")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    handles = axes[0].get_legend_handles_labels()
+    fig.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return fig
+
+# %% ../nbs/09f_figures.ipynb #7889e026
+def _network_boxes(net, reads, writes):
+    "What a network consists of, from input to output -> list of (label, width, colour)."
+    boxes = [(reads, net.n_in, "0.7")]
+    if net.input_layer: boxes.append(("tanh layer", net.n_in, COLOURS[0]))
+    boxes.append(("+ embeddings", net.widths[0], COLOURS[4]))
+    for residual, width in zip(net.residual, net.widths[1:]):
+        boxes.append(("residual tanh" if residual else "tanh", width, COLOURS[0]))
+    if net.last_tanh: boxes.append(("tanh", net.widths[-1], COLOURS[0]))
+    return [*boxes, (writes, net.n_out, "0.7")]
 
 # %% ../nbs/09f_figures.ipynb #7a96441f
 def network_picture(
     nets: dict, # title -> (network, what it reads, what it writes)
 ) -> plt.Figure:
     "The layers of some networks, each box with its width."
-    fig, axes = plt.subplots(len(nets), 1, figsize=(8.5, 2.25 * len(nets)), dpi=65, layout="constrained", squeeze=False)
+    fig, axes = plt.subplots(len(nets), 1, figsize=(8.5, 2.25 * len(nets)), dpi=65, layout="constrained",
+                             squeeze=False)
     for ax, (title, (net, reads, writes)) in zip(axes[:, 0], nets.items()):
-        layers = [("residual tanh" if r else "tanh", w, COLOURS[0]) for r, w in zip(net.residual, net.widths[1:])] + ([("tanh", net.widths[-1], COLOURS[0])] if net.last_tanh else [])
-        boxes = [(reads, net.n_in, "0.7"), *([("tanh layer", net.n_in, COLOURS[0])] if net.input_layer else []), ("+ embeddings", net.widths[0], COLOURS[4]), *layers, (writes, net.n_out, "0.7")]
+        boxes = _network_boxes(net, reads, writes)
+        widest = max(width for _, width, _ in boxes)
         for i, (label, width, colour) in enumerate(boxes):
-            height = .3 + .7 * width / max(b[1] for b in boxes)
+            height = .3 + .7 * width / widest
             ax.add_patch(plt.Rectangle((i, -height / 2), .62, height, color=colour, alpha=.55, ec="none"))
             ax.text(i + .31, 0, str(width), ha="center", va="center", fontsize=11)
             ax.text(i + .31, -.62, label, ha="center", va="top", fontsize=9)
             if i: ax.annotate("", (i - .02, 0), (i - .36, 0), arrowprops=dict(arrowstyle="->", color="black"))
-        ax.set(xlim=(-.2, 7), ylim=(-.95, .65), title=title); ax.axis("off")
+        ax.set(xlim=(-.2, 7), ylim=(-.95, .65), title=title)
+        ax.axis("off")
     plt.close(fig)
     return fig

@@ -20,7 +20,8 @@ from safetensors.numpy import save_file
 from tqdm import tqdm
 
 from . import __version__
-from .algebra import coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature, term_words
+from .algebra import (
+    coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature, term_words)
 from .augmentations import first_events, path_points
 from .core import Config, cache_dir, atomic_write
 
@@ -33,20 +34,26 @@ def _prepare(d, depth): pysiglib.prepare_log_sig(d, depth, 1) # once; it is not 
 
 def _pysiglib(path, depth, basis):
     _prepare(path.shape[2], depth)
-    return pysiglib.torch_api.log_sig(path.clone(memory_format=torch.contiguous_format), depth, method=int(basis == "words"))
+    path = path.clone(memory_format=torch.contiguous_format)
+    return pysiglib.torch_api.log_sig(path, depth, method=int(basis == "words"))
 
 # %% ../nbs/03a_logsignatures.ipynb #8428401c
 def _signatory(path, depth, basis):
     try: import signatory
-    except ImportError as e: raise ImportError("backend 'signatory' needs that library, which must be built from source; 'pysiglib' gives the same numbers") from e
+    except ImportError as e:
+        raise ImportError("backend 'signatory' needs that library, which must be built from source; "
+                          "'pysiglib' gives the same numbers") from e
     return signatory.logsignature(path, depth, mode="words" if basis == "words" else "expand")
 
 # %% ../nbs/03a_logsignatures.ipynb #ad35ab58
 def _check_path(path):
     "Refuses what has no log-signature: no points, or values that are not finite."
-    if path.ndim != 3 or not path.shape[1]: raise ValueError(f"a path is (batch, length, channels) with at least one point, got {tuple(path.shape)}")
+    if path.ndim != 3 or not path.shape[1]:
+        raise ValueError(f"a path is (batch, length, channels) with at least one point, got {tuple(path.shape)}")
     bad = (~path.isfinite()).nonzero()
-    if len(bad): raise ValueError("path {}, point {}, channel {} is {}".format(*(i := bad[0].tolist()), path[tuple(i)].item()))
+    if len(bad):
+        i = bad[0].tolist()
+        raise ValueError("path {}, point {}, channel {} is {}".format(*i, path[tuple(i)].item()))
 
 # %% ../nbs/03a_logsignatures.ipynb #83391043
 BACKENDS = dict(pysiglib=_pysiglib, signatory=_signatory, reference=reference_logsignature)
@@ -55,20 +62,22 @@ def logsignature(
     path: torch.Tensor,        # (batch, length, channels), any length from 1 on
     depth: int,                # truncation level
     backend: str = "pysiglib", # "pysiglib", "signatory" or "reference"
-    basis: str = "words",      # "words": (batch, logsig_dim(channels, depth)); "expanded": (batch, channels + channels ** 2 + ...)
+    basis: str = "words",      # "words": logsig_dim(channels, depth) columns; "expanded": channels + channels² + ...
 ) -> torch.Tensor:             # (batch, columns), differentiable
     "The log-signature of each path; zero for a path of one point."
-    if backend not in BACKENDS: raise ValueError(f"backend = {backend!r} is not allowed: give one of {', '.join(map(repr, BACKENDS))}")
-    if basis not in ("words", "expanded"): raise ValueError(f"basis = {basis!r} is not allowed: give 'words' or 'expanded'")
+    if backend not in BACKENDS:
+        raise ValueError(f"backend = {backend!r} is not allowed: give one of {', '.join(map(repr, BACKENDS))}")
+    if basis not in ("words", "expanded"):
+        raise ValueError(f"basis = {basis!r} is not allowed: give 'words' or 'expanded'")
     _check_path(path)
     if path.shape[1] == 1: path = path.repeat(1, 2, 1)
     return BACKENDS[backend](path, depth, basis)
 
 # %% ../nbs/03a_logsignatures.ipynb #145ae896
 def _through(depth, *corners):
-    "The signature of straight lines through `corners`, each given by its leads (paths, 1 + channels), its lags and its visibility."
-    path = np.stack([np.concatenate([lead, lag, np.full((len(lead), 1), float(seen))], 1) for lead, lag, seen in corners], 1)
-    return pysiglib.sig(path, depth)
+    "The signature of straight lines through `corners`: leads (paths, 1 + channels), lags alike and visibility of each."
+    points = [np.concatenate([lead, lag, np.full((len(lead), 1), float(seen))], 1) for lead, lag, seen in corners]
+    return pysiglib.sig(np.stack(points, 1), depth)
 
 # %% ../nbs/03a_logsignatures.ipynb #49ed08a1
 def open_signature(
@@ -88,7 +97,8 @@ def extend_signature(
 ) -> np.ndarray:       # (paths, signature terms)
     "The signature one transaction later: the lead moves, then the lag."
     zero = 0 * steps
-    return pysiglib.sig_combine(sig, _through(depth, (zero, zero, 0), (steps, zero, 0), (steps, steps, 0)), 2 * steps.shape[1] + 1, depth)
+    step = _through(depth, (zero, zero, 0), (steps, zero, 0), (steps, steps, 0))
+    return pysiglib.sig_combine(sig, step, 2 * steps.shape[1] + 1, depth)
 
 # %% ../nbs/03a_logsignatures.ipynb #03e3d5c0
 @lru_cache(None)
@@ -104,15 +114,18 @@ def close_signature(
     config: Config,     # `depth`, `time`, `invisibility`
 ) -> np.ndarray:        # (paths, logsig_dim(2 * channels + 3, depth))
     "The log-signature of paths that end here."
-    d, depth = 2 * points.shape[1] + 1, config.depth
-    if config.invisibility == "end": sig = pysiglib.sig_combine(sig, _through(depth, (points, points, 1), (points, points, 0), (0 * points, 0 * points, 0)), d, depth)
+    d = 2 * points.shape[1] + 1
+    depth = config.depth
+    if config.invisibility == "end":
+        reset = _through(depth, (points, points, 1), (points, points, 0), (0 * points, 0 * points, 0))
+        sig = pysiglib.sig_combine(sig, reset, d, depth)
     _prepare(d, depth)
     rows = pysiglib.sig_to_log_sig(sig, d, depth, method=1)
     return rows if config.time == "elapsed" else rows * (1.0 / max(n - 1, 1)) ** _time_letters(d, depth)
 
 # %% ../nbs/03a_logsignatures.ipynb #abf327b5
 def _schedule(customer, position):
-    "Customers with the longest history first, their lengths, the rows by position and then in that order, and each row's place in it."
+    "Customers, longest history first, their lengths, the rows by position and in that order, and each row's place."
     who, row_who = np.unique(customer, return_inverse=True)
     length = np.zeros(len(who), int)
     np.maximum.at(length, row_who, position + 1)
@@ -133,7 +146,8 @@ def _walk(points, first, customer, position, config):
         else:
             sig.resize((k, sig.shape[1]), refcheck=False)   # drops those who ended, without a copy
             sig = extend_signature(sig, now - last[:k], config.depth)
-        last, here = now, slice(edges[t], edges[t + 1])
+        last = now
+        here = slice(edges[t], edges[t + 1])
         if here.start == here.stop: continue
         whole = np.array_equal(slot[here], np.arange(k))
         yield rows[here], close_signature(*((sig, now) if whole else (sig[slot[here]], now[slot[here]])), t + 1, config)
@@ -141,19 +155,25 @@ def _walk(points, first, customer, position, config):
 # %% ../nbs/03a_logsignatures.ipynb #b3c89591
 def _fill(out, samples, config, scale, block_bytes=2**22):
     "Writes the log-signature of every row into `out`, block by block."
-    points, first = path_points(samples, config, scale), first_events(samples, config)
+    points = path_points(samples, config, scale)
+    first = first_events(samples, config)
     position = samples.event - first[samples.customer]
-    if (position < 0).any(): raise ValueError(f"row {np.argmax(position < 0)} is its customer's first transaction, which first_event = 'drop' leaves without a path")
+    if (position < 0).any():
+        raise ValueError(f"row {np.argmax(position < 0)} is its customer's first transaction, "
+                         "which first_event = 'drop' leaves without a path")
     by_customer = np.argsort(samples.customer, kind="stable")
     customers, starts = np.unique(samples.customer[by_customer], return_index=True)
-    d, workers = 2 * points.shape[1] + 1, os.cpu_count() or 1
+    d = 2 * points.shape[1] + 1
+    workers = os.cpu_count() or 1
     blocks = math.ceil(len(customers) * pysiglib.sig_length(d, config.depth) * 8 / block_bytes / workers) * workers
     cuts = starts[np.linspace(0, len(customers), min(blocks, len(customers)) + 1).astype(int)[1:-1]]
-    _prepare(d, config.depth), _time_letters(d, config.depth)
+    _prepare(d, config.depth)
+    _time_letters(d, config.depth)
     def work(rows):
         for these, x in _walk(points, first, samples.customer[rows], position[rows], config): out[rows[these]] = x
         return len(rows)
-    with ThreadPoolExecutor(workers) as pool, tqdm(total=len(position), unit="row", unit_scale=True, delay=2, desc="log-signatures") as bar:
+    bar = tqdm(total=len(position), unit="row", unit_scale=True, delay=2, desc="log-signatures")
+    with ThreadPoolExecutor(workers) as pool, bar:
         for n in pool.map(work, np.split(by_customer, cuts)): bar.update(n)
     return out
 
@@ -161,14 +181,16 @@ def _fill(out, samples, config, scale, block_bytes=2**22):
 def _fingerprint(samples, config, scale, dtype):
     "sha256 of all that the log-signatures depend on."
     path = [getattr(config, k) for k in ("depth", "time", "invisibility", "first_event", "gap_factor")]
-    said = [path, None if scale is None else np.asarray(scale, float).tolist(), np.dtype(dtype).name, list(samples.channels), __version__, pysiglib.__version__]
-    key = hashlib.sha256(json.dumps(said).encode())
-    for a in (samples.values, samples.offsets, samples.event, samples.customer): key.update(f"{a.shape} {a.dtype}".encode() + a.tobytes())
+    factors = None if scale is None else np.asarray(scale, float).tolist()
+    settings = [path, factors, np.dtype(dtype).name, list(samples.channels), __version__, pysiglib.__version__]
+    key = hashlib.sha256(json.dumps(settings).encode())
+    for a in (samples.values, samples.offsets, samples.event, samples.customer):
+        key.update(f"{a.shape} {a.dtype}".encode() + a.tobytes())
     return key.hexdigest()
 
 # %% ../nbs/03a_logsignatures.ipynb #2083eb05
 def prefix_logsignatures(
-    samples,                         # `Samples`, or anything with its `values`, `offsets`, `event`, `customer` and `channels`
+    samples,                         # `Samples`, or anything with `values`, `offsets`, `event`, `customer`, `channels`
     config: Config,                  # `depth` and the settings of the path
     scale: np.ndarray | None = None, # (channels,) what the channels are divided by, see `path_scale`; None: 1
     dtype: str = "float32",          # type of the output; the work is done in float64
@@ -181,7 +203,8 @@ def prefix_logsignatures(
     shape = len(samples.event), logsig_dim(2 * samples.values.shape[1] + 3, config.depth)
     if out is None: return _fill(np.empty(shape, dtype), samples, config, scale)
     if not (cache and out.exists()):
-        with atomic_write(out) as part: _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), samples, config, scale).flush()
+        with atomic_write(out) as part:
+            _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), samples, config, scale).flush()
     return np.load(out, mmap_mode="r")
 
 # %% ../nbs/03a_logsignatures.ipynb #000351fe
@@ -203,16 +226,18 @@ class FeatureScaler:
 
     def save(self, path): # a .safetensors file
         "Writes the arrays, and the name of the scaling into the file's JSON header."
-        with atomic_write(path) as part: save_file(dict(width=self.width, mean=self.mean, factor=self.factor), part, metadata={"scaling": self.scaling})
+        arrays = dict(width=self.width, mean=self.mean, factor=self.factor)
+        with atomic_write(path) as part: save_file(arrays, part, metadata={"scaling": self.scaling})
 
     @classmethod
     def load(cls, path): # what `save` wrote
         "Reads it back."
-        with safe_open(path, "numpy") as f: return cls(f.metadata()["scaling"], *map(f.get_tensor, ("width", "mean", "factor")))
+        with safe_open(path, "numpy") as f:
+            return cls(f.metadata()["scaling"], *map(f.get_tensor, ("width", "mean", "factor")))
 
 # %% ../nbs/03a_logsignatures.ipynb #d98af0b8
 def _column_statistics(columns, scaling):
-    "Largest absolute value, width, mean and standard deviation of each of the `columns` (columns, rows); 1 where a division would make no sense."
+    "Largest absolute value, width, mean and standard deviation of each of the `columns` (columns, rows), 1 for 0."
     size = np.abs(columns)
     width = np.median(size, 1) if scaling == "asinh" else np.ones(len(size))
     width = np.where(width > 0, width, size.mean(1))
@@ -225,7 +250,8 @@ def _column_statistics(columns, scaling):
 def _rounding_noise(top, d, depth):
     "Which columns, with largest absolute values `top` (columns,), are zero but for rounding."
     words = logsig_words(d, depth)
-    tied = {w: t for w, t in zip(words, top) if len(w) == 2 and w[1] == d - 1}   # each channel with visibility, which moves by 1
+    # each channel with visibility, which moves by 1
+    tied = {w: t for w, t in zip(words, top) if len(w) == 2 and w[1] == d - 1}
     letter = np.array([max(top[i], tied.get((i, d - 1), 0)) for i in range(d)])
     return top <= 1e-10 * np.array([letter[list(w)].prod() for w in words])
 
@@ -237,11 +263,15 @@ def fit_scaler(
 ) -> FeatureScaler:
     "Learns how to scale log-signature columns."
     levels = np.array([len(w) for w in term_words(d, config.depth, config.terms)])
-    if x.shape[1] != len(levels): raise ValueError(f"{d} channels and depth {config.depth} give {len(levels)} columns, x has {x.shape[1]}")
-    if len(config.level_weights) not in (0, config.depth): raise ValueError(f"level_weights = {config.level_weights!r} must have one weight for each of the {config.depth} levels")
+    if x.shape[1] != len(levels):
+        raise ValueError(f"{d} channels and depth {config.depth} give {len(levels)} columns, x has {x.shape[1]}")
+    if len(config.level_weights) not in (0, config.depth):
+        raise ValueError(f"level_weights = {config.level_weights!r} must have one weight "
+                         f"for each of the {config.depth} levels")
     weight = np.asarray(config.level_weights or [1] * config.depth, float)[levels - 1]
     if config.scaling == "none": return FeatureScaler("none", np.ones(len(levels)), np.zeros(len(levels)), weight)
-    parts = [_column_statistics(np.ascontiguousarray(x[:, c:c + 16].T, float), config.scaling) for c in range(0, len(levels), 16)]
+    blocks = (np.ascontiguousarray(x[:, c:c + 16].T, float) for c in range(0, len(levels), 16))
+    parts = [_column_statistics(block, config.scaling) for block in blocks]
     top, width, mean, std = np.concatenate(parts, 1)
     empty = _rounding_noise(top, d, config.depth) if config.terms == "log" else top == 0
     return FeatureScaler(config.scaling, width, mean, np.where(empty, 0, weight / std))

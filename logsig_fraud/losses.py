@@ -68,14 +68,14 @@ def gradient_penalty(
 class Batch(NamedTuple):
     "The rows of one discriminator step."
     lab: torch.Tensor                 # (labelled rows, columns)
-    hot_lab: torch.Tensor             # (labelled rows, sum(cards)) one-hot conditions
+    hot_lab: torch.Tensor             # (labelled rows, sum(n_categories)) one-hot conditions
     y: torch.Tensor                   # (labelled rows,) class numbers 0 .. K-1
     real: torch.Tensor | None = None  # (rows, columns) unlabelled rows; None: no unlabelled loss
     fake: torch.Tensor | None = None  # (rows, columns) generated rows, one for each real row
-    hot: torch.Tensor | None = None   # (rows, sum(cards)) the conditions of both
+    hot: torch.Tensor | None = None   # (rows, sum(n_categories)) the conditions of both
     u: torch.Tensor | None = None     # (chains, rows, 1) where between generated (0) and real (1) the penalty looks
-    keep: torch.Tensor | None = None  # (chains, 3 rows + labelled rows, columns) dropout mask; order: between, real, generated, labelled
-    weight: torch.Tensor | float = 1.0 # (labelled rows,) how much each labelled row counts; the mean is over rows, not over weights
+    keep: torch.Tensor | None = None  # (chains, 3 rows + labelled rows, columns) dropout mask; first the rows between
+    weight: torch.Tensor | float = 1.0 # (labelled rows,) how much each counts; the mean is over rows, not over weights
 
 # %% ../nbs/05_losses.ipynb #5cc57d9e
 def discriminator_loss(
@@ -89,19 +89,21 @@ def discriminator_loss(
     keep = (None,) * 4 if batch.keep is None else batch.keep.split([B, B, B, len(batch.lab)], 1)
     def scores(x, hot, k): return net(params, x, hot, net.forward(params, x, hot, keep=k))
     labeled = labeled_loss(scores(batch.lab, batch.hot_lab, keep[3]), batch.y, batch.weight)
-    unlabeled, penalty = torch.zeros_like(labeled), torch.zeros_like(labeled)
+    unlabeled = torch.zeros_like(labeled)
+    penalty = torch.zeros_like(labeled)
     if B:
         unlabeled = unlabeled_loss(scores(batch.real, batch.hot, keep[1]), scores(batch.fake, batch.hot, keep[2]))
         between = torch.lerp(batch.fake, batch.real, batch.u).requires_grad_()
         score = critic_score(scores(between, batch.hot, keep[0])).sum()
         penalty = gradient_penalty(torch.autograd.grad(score, between, create_graph=True)[0])
-    return config.lambda_unl * unlabeled + config.lambda_lab * labeled + config.lambda_gp * penalty, torch.stack([unlabeled, labeled, penalty])
+    total = config.lambda_unl * unlabeled + config.lambda_lab * labeled + config.lambda_gp * penalty
+    return total, torch.stack([unlabeled, labeled, penalty])
 
 # %% ../nbs/05_losses.ipynb #55428ab7
 def penalty_factor(
     square: torch.Tensor, # (chains, rows, 1) squared length of each row's gradient
     weight: float,        # of a row's penalty in the loss
-) -> tuple:               # summed penalty (chains,), and c (chains, rows, 1): the loss's derivative by the gradient is c times the gradient
+) -> tuple:               # summed penalty (chains,), and c (chains, rows, 1): the derivative is c times the gradient
     "The penalty and its derivative, from squared lengths."
     length = square.clamp_min(1e-20).sqrt()
     return (length - 1).square().sum((1, 2)), (length - 1).div_(length).mul_(2 * weight)
@@ -110,17 +112,21 @@ def penalty_factor(
 def penalty_by_gram(
     net: Discriminator,      # the network
     params: dict,            # its parameters, (chains, ...) each
-    gradients: OutputGradient,          # of T
+    gradients: OutputGradient, # of T
     direction: torch.Tensor, # (K + 1,) of T
     weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
 ) -> tuple:                  # summed penalty (chains,), the loss's derivative by `gradients.q_in`, None
     "The penalty without the input gradient, for a discriminator whose first layer is not residual."
-    name, n, q = "input" if net.input_layer else "layer0", net.n_in, gradients.q_in
-    w, line = params[name][:, :n], (params["linear"] @ direction).unsqueeze(1) if net.linear_path else q.new_zeros(len(q), 1, n)
+    name = "input" if net.input_layer else "layer0"
+    n = net.n_in
+    q = gradients.q_in
+    w = params[name][:, :n]
+    line = (params["linear"] @ direction).unsqueeze(1) if net.linear_path else q.new_zeros(len(q), 1, n)
     dq = torch.baddbmm(line @ w, q, w.mT @ w, out=new("dq", q, *q.shape))
-    square = torch.mul(q, dq, out=new("cq", q, *q.shape)).sum(-1, keepdim=True) + torch.bmm(q, (line @ w).mT) + line.square().sum(-1, keepdim=True)
+    square = torch.mul(q, dq, out=new("cq", q, *q.shape)).sum(-1, keepdim=True)
+    square = square + torch.bmm(q, (line @ w).mT) + line.square().sum(-1, keepdim=True)
     penalty, c = penalty_factor(square, weight)
     cq = torch.mul(q, c, out=new("cq", q, *q.shape))
     total = cq.sum(1, keepdim=True)
@@ -132,12 +138,12 @@ def penalty_by_gram(
 def penalty_by_gradient(
     net: Discriminator,      # the network
     params: dict,            # its parameters, (chains, ...) each
-    gradients: OutputGradient,          # of T
+    gradients: OutputGradient, # of T
     direction: torch.Tensor, # (K + 1,) of T
     weight: float,           # of a row's penalty in the loss
     grads: dict,             # where the gradients are added
     new=fresh,               # a `Scratch`, or `fresh`
-) -> tuple:                  # summed penalty (chains,), the loss's derivatives by `gradients.q_in` and by the input gradient
+) -> tuple:                  # summed penalty (chains,), its derivatives by `gradients.q_in` and by the input gradient
     "The penalty by way of the input gradient."
     g = net.input_gradient(params, gradients, direction)
     penalty, c = penalty_factor(g.square().sum(-1, keepdim=True), weight)
@@ -159,11 +165,14 @@ def score_gradient(
 ) -> tuple:               # unlabelled and labelled loss (chains,), and the derivative by `last`
     "The terms that depend on scores."
     C, B = len(last), 0 if batch.real is None else len(batch.real)
-    d = torch.empty_like(last) if (d := new("d", last, *last.shape)) is None else d
+    d = new("d", last, *last.shape)
+    if d is None: d = torch.empty_like(last)
     scores = torch.baddbmm(params["out.b"], last[:, 3 * B:], params["out"])
     if net.linear_path: scores.baddbmm_(batch.lab.expand(C, -1, -1), params["linear"])
-    hot, log_p = one_hot(batch.y.unsqueeze(-1), (net.n_out - 1,)).to(last.dtype), torch.log_softmax(scores[..., 1:], -1)
-    ds, count = torch.zeros_like(scores), batch.weight.unsqueeze(-1) if isinstance(batch.weight, torch.Tensor) else batch.weight
+    hot = one_hot(batch.y.unsqueeze(-1), (net.n_out - 1,)).to(last.dtype)
+    log_p = torch.log_softmax(scores[..., 1:], -1)
+    ds = torch.zeros_like(scores)
+    count = batch.weight.unsqueeze(-1) if isinstance(batch.weight, torch.Tensor) else batch.weight
     torch.sub(log_p.exp(), hot, out=ds[..., 1:]).mul_(count * (config.lambda_lab / total[1]))
     torch.bmm(ds, params["out"].mT, out=d[:, 3 * B:])
     grads["out"].baddbmm_(last[:, 3 * B:].mT, ds)
@@ -171,16 +180,27 @@ def score_gradient(
     if net.linear_path: grads["linear"].baddbmm_(batch.lab.expand(C, -1, -1).mT, ds)
     unlabeled = ds.new_zeros(C)
     if B:
-        direction, apart = critic_direction(net.n_out, last), (last[:, B:2 * B].sum(1) - last[:, 2 * B:3 * B].sum(1)) / total[0]
+        direction = critic_direction(net.n_out, last)
+        apart = (last[:, B:2 * B].sum(1) - last[:, 2 * B:3 * B].sum(1)) / total[0]
         unlabeled = torch.bmm(apart.unsqueeze(1), (through := params["out"] @ direction).unsqueeze(-1)).flatten()
         grads["out"] += config.lambda_unl * apart.unsqueeze(-1) * direction
         if net.linear_path:
             x = (batch.real.sum(0) - batch.fake.sum(0)) / total[0]
-            unlabeled, _ = unlabeled + x @ params["linear"] @ direction, grads["linear"].add_(x.unsqueeze(-1) * direction, alpha=config.lambda_unl)
+            unlabeled = unlabeled + x @ params["linear"] @ direction
+            grads["linear"].add_(x.unsqueeze(-1) * direction, alpha=config.lambda_unl)
+        on_real = through.unsqueeze(1) * (config.lambda_unl / total[0])
         d[:, :B].zero_()
-        d[:, B:2 * B] = d[:, 2 * B:3 * B] = through.unsqueeze(1) * (config.lambda_unl / total[0])
-        d[:, 2 * B:3 * B].neg_()
+        d[:, B:2 * B] = on_real
+        d[:, 2 * B:3 * B] = -on_real
     return unlabeled, -(log_p * hot * count).sum((1, 2)) / total[1], d
+
+# %% ../nbs/05_losses.ipynb #decd22e4
+def _all_rows(batch, B, new):
+    "Real, generated and labelled rows, and the conditions of the rows between and of all these."
+    if not B: return batch.lab, batch.hot_lab
+    buffer = new("x", batch.lab, 2 * B + len(batch.lab), batch.lab.shape[1])
+    x = torch.cat([batch.real, batch.fake, batch.lab], out=buffer)
+    return x, torch.cat([batch.hot, batch.hot, batch.hot, batch.hot_lab])
 
 # %% ../nbs/05_losses.ipynb #217a10f2
 def discriminator_gradient(
@@ -193,23 +213,29 @@ def discriminator_gradient(
     grads: dict | None = None,  # where the gradients are added; None: new ones
 ) -> tuple:                     # gradients by name, (chains, ...) each, and the three terms (3, chains)
     "The gradient of `discriminator_loss`, in closed form."
-    B, C, direct = 0 if batch.real is None else len(batch.real), len(params["out"]), net.residual[0] and not net.input_layer
-    total, grads = total or (B, len(batch.lab)), {k: torch.zeros_like(v) for k, v in params.items()} if grads is None else grads
-    x, hot, w = batch.lab, batch.hot_lab, grads["input"] if net.input_layer else grads["layer0"][:, :net.n_in]
-    if B: x, hot = torch.cat([batch.real, batch.fake, x], out=new("x", x, 2 * B + len(x), x.shape[1])), torch.cat([batch.hot, batch.hot, batch.hot, hot])
-    p, rows = x.new_empty(C, B + len(x), w.shape[-1]) if (p := new("p", x, C, B + len(x), w.shape[-1])) is None else p, x
+    B = 0 if batch.real is None else len(batch.real)
+    C = len(params["out"])
+    direct = net.residual[0] and not net.input_layer
+    total = total or (B, len(batch.lab))
+    if grads is None: grads = {k: torch.zeros_like(v) for k, v in params.items()}
+    w = grads["input"] if net.input_layer else grads["layer0"][:, :net.n_in]
+    x, hot = _all_rows(batch, B, new)
+    rows = x
+    p = new("p", x, C, B + len(x), w.shape[-1])
+    if p is None: p = x.new_empty(C, B + len(x), w.shape[-1])
     net.entry(params, x, p[:, B:])
     if B: torch.lerp(p[:, 2 * B:3 * B], p[:, B:2 * B], batch.u, out=p[:, :B])
     if B and direct: rows = torch.cat([torch.lerp(batch.fake, batch.real, batch.u), x.expand(C, -1, -1)], 1)
-    tape = net.forward(params, rows, hot, p, batch.keep, new)
-    unlabeled, labeled, d = score_gradient(net, params, batch, tape.last, config, total, grads, new)
-    penalty, bumps = torch.zeros_like(labeled), ()
+    acts = net.forward(params, rows, hot, p, batch.keep, new)
+    unlabeled, labeled, d = score_gradient(net, params, batch, acts.last, config, total, grads, new)
+    penalty = torch.zeros_like(labeled)
+    bumps = ()
     if B:
-        gradients = net.output_gradient(params, tape, direction := critic_direction(net.n_out, x), B, new)
+        gradients = net.output_gradient(params, acts, direction := critic_direction(net.n_out, x), B, new)
         term = penalty_by_gradient if direct else penalty_by_gram
         penalty, dq, skip = term(net, params, gradients, direction, config.lambda_gp / total[0], grads, new)
-        bumps = net.slope_backward(params, tape, gradients, direction, dq, skip, grads)
-    p = net.backward(params, tape, d, grads, bumps, new)
+        bumps = net.output_gradient_backward(params, acts, gradients, direction, dq, skip, grads)
+    p = net.backward(params, acts, d, grads, bumps, new)
     if B: # what the rows between learn is handed out to their two ends
         p[:, B:2 * B].addcmul_(p[:, :B], batch.u)
         p[:, 2 * B:3 * B].add_(p[:, :B]).addcmul_(p[:, :B], batch.u, value=-1)
@@ -222,7 +248,8 @@ def in_parts(
     n: int,       # how many parts
 ) -> list:        # `n` batches, or fewer where there are fewer rows
     "The rows of a step in parts of about equal size."
-    lab, count = [a.chunk(n) for a in batch[:3]], batch.weight.chunk(n) if isinstance(batch.weight, torch.Tensor) else [batch.weight] * n
+    lab = [a.chunk(n) for a in batch[:3]]
+    count = batch.weight.chunk(n) if isinstance(batch.weight, torch.Tensor) else [batch.weight] * n
     if batch.real is None: return [Batch(*part, weight=w) for *part, w in zip(*lab, count)]
     unl = [*(a.chunk(n) for a in batch[3:6]), batch.u.chunk(n, 1)]
     if len(lab[0]) != len(unl[0]): return [batch]
@@ -235,20 +262,22 @@ def generator_gradient(
     gen_params: dict,                 # parameters of the generators, (generators, ...) each
     params: dict,                     # parameters of the discriminators, (chains, ...) each
     z: torch.Tensor,                  # (generators, rows, latent) latent vectors; rows divide by chains
-    hot: torch.Tensor,                # (rows, sum(cards)) one-hot conditions
+    hot: torch.Tensor,                # (rows, sum(n_categories)) one-hot conditions
     keep: torch.Tensor | None = None, # (chains, generators * rows / chains, columns) the discriminators' dropout mask
     new=fresh,                        # a `Scratch`, or `fresh`
 ) -> tuple:                           # gradients by name, (generators, ...) each, and the loss (generators,)
     "The gradient of `generator_loss` by the generators' parameters."
-    (G, B, _), C = z.shape, len(params["out"])
+    G, B, _ = z.shape
+    C = len(params["out"])
     def deal(a, n, m): return a.unflatten(1, (n, B // C)).transpose(0, 1).reshape(m, -1, a.shape[-1])
-    tape = gen_net.forward(gen_params, z, hot, new=new)
-    fake = deal(gen_net(gen_params, z, hot, tape), C, C)
-    direction, judged = critic_direction(net.n_out, fake), deal(hot.expand(G, -1, -1), C, C)
+    acts = gen_net.forward(gen_params, z, hot, new=new)
+    fake = deal(gen_net(gen_params, z, hot, acts), C, C)
+    direction = critic_direction(net.n_out, fake)
+    judged = deal(hot.expand(G, -1, -1), C, C)
     seen = net.forward(params, fake, judged, keep=keep)
     d = net.input_gradient(params, net.output_gradient(params, seen, direction, fake.shape[1]), direction)
     loss = deal(critic_score(net(params, fake, judged, seen)).unsqueeze(-1), G, G).mean((1, 2))
-    return gen_net.gradient(gen_params, tape, deal(d, G, G).div_(B), new), loss
+    return gen_net.gradient(gen_params, acts, deal(d, G, G).div_(B), new), loss
 
 # %% ../nbs/05_losses.ipynb #815988fd
 class Diverged(RuntimeError):
@@ -265,4 +294,6 @@ def check_terms(
     for name, value in terms.items():
         if not abs(value) <= limit:
             lr = f"lr_g = {config.lr_g}" if name == "generator" else f"lr_d = {config.lr_d}"
-            raise Diverged(f"epoch {epoch}: the {name} loss is {value:.3g}. Try a smaller step ({lr}), a limit on the gradient (grad_clip = {config.grad_clip}, 3 is usual), or log-signatures scaled to unit size")
+            raise Diverged(f"epoch {epoch}: the {name} loss is {value:.3g}. Try a smaller step ({lr}), "
+                           f"a limit on the gradient (grad_clip = {config.grad_clip}, 3 is usual), "
+                           "or log-signatures scaled to unit size")

@@ -13,10 +13,13 @@ import numpy as np, pandas as pd
 from scipy.special import betainc
 from sklearn.metrics import auc, precision_recall_curve, roc_auc_score
 
-from .alerts import _checked, _groups, _taken, card_precision, cost_gap_closed, expected_cost_at_k, expected_saving, precision_at_k, recall_at_k, risk_coverage
+from .alerts import (
+    _checked, _groups, _taken, card_precision, cost_gap_closed, expected_cost_at_k, expected_saving, precision_at_k,
+    recall_at_k, risk_coverage)
 
 # %% ../nbs/08b_metrics.ipynb #f95bced8
-_all_ = ["precision_at_k", "recall_at_k", "expected_cost_at_k", "expected_saving", "cost_gap_closed", "risk_coverage", "card_precision"]
+_all_ = ["precision_at_k", "recall_at_k", "expected_cost_at_k", "expected_saving", "cost_gap_closed", "risk_coverage",
+         "card_precision"]
 
 # %% ../nbs/08b_metrics.ipynb #e3ef5911
 def partial_pr_auc(
@@ -47,7 +50,7 @@ def pr_auc_lines(
     y,     # (rows,) labels, 1 for fraud
     score, # (rows,) higher is more suspicious
 ) -> float:
-    "Area under straight lines through the precision-recall points, as in the paper's tables; too large for tied scores."
+    "Area under straight lines through the precision-recall points, as in the paper's tables; too large for ties."
     precision, recall, _ = precision_recall_curve(*_checked(y, score))
     return float(auc(recall, precision))
 
@@ -60,8 +63,11 @@ def macro_f1(
 ):                           # (...) between 0 and 1
     "Average of the F1 scores of frauds and legitimate rows."
     y, p = _checked(y, p, probability=True)
-    w, said = np.ones(len(y)) if weight is None else weight, p > threshold
-    tp, tn, wrong = w @ (y * said), w @ ((1 - y) * ~said), w @ (y != said)
+    w = np.ones(len(y)) if weight is None else weight
+    called = p > threshold
+    tp = w @ (y * called)
+    tn = w @ ((1 - y) * ~called)
+    wrong = w @ (y != called)
     return (tp / np.maximum(tp + wrong / 2, 1e-300) + tn / np.maximum(tn + wrong / 2, 1e-300)) / 2
 
 # %% ../nbs/08b_metrics.ipynb #f9ec132e
@@ -73,7 +79,8 @@ def cross_entropy(
 ):                         # (...) in nats, 0 is best
     "Mean negative log-likelihood of the labels."
     y, p = _checked(y, p, probability=True)
-    w, p = np.ones(len(y)) if weight is None else weight, np.clip(p, clip, 1 - clip)
+    w = np.ones(len(y)) if weight is None else weight
+    p = np.clip(p, clip, 1 - clip)
     return w @ -(y * np.log(p) + (1 - y) * np.log1p(-p)) / w.sum(-1)
 
 # %% ../nbs/08b_metrics.ipynb #654b2772
@@ -112,7 +119,8 @@ def interval_width(
 ) -> np.ndarray:         # (rows,)
     "Width of the central posterior interval of each row."
     samples = np.asarray(samples)
-    if samples.ndim != 2 or not np.isfinite(samples).all(): raise ValueError(f"samples must be finite and of shape (samples, rows), not {samples.shape}")
+    if samples.ndim != 2 or not np.isfinite(samples).all():
+        raise ValueError(f"samples must be finite and of shape (samples, rows), not {samples.shape}")
     _check_level(level)
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return high - low
@@ -127,7 +135,9 @@ def uncertainty_auroc(
     "Probability that a wrong decision is more uncertain than a right one."
     y, p, u = _checked(y, p, probability=True, u=u)
     wrong = (p > threshold) != y
-    if wrong.all() or not wrong.any(): raise ValueError(f"{wrong.sum()} of {len(y)} decisions are wrong: uncertainty can only be judged if some are and some are not")
+    if wrong.all() or not wrong.any():
+        raise ValueError(f"{wrong.sum()} of {len(y)} decisions are wrong: "
+                         "uncertainty can only be judged if some are and some are not")
     return float(roc_auc_score(wrong, u))
 
 # %% ../nbs/08b_metrics.ipynb #1e864976
@@ -145,7 +155,8 @@ def width_by_outcome(
 # %% ../nbs/08b_metrics.ipynb #0e90fa92
 def _count_cdf(k, n, p):
     "Probability of at most k of n trials, which need not be whole."
-    return np.where(k < 0, 0., np.where(k >= n - 1e-6, 1., betainc(np.maximum(n - k, 1e-6), np.maximum(k + 1, 1e-6), 1 - p)))
+    inner = betainc(np.maximum(n - k, 1e-6), np.maximum(k + 1, 1e-6), 1 - p)
+    return np.where(k < 0, 0., np.where(k >= n - 1e-6, 1., inner))
 
 # %% ../nbs/08b_metrics.ipynb #b408a3e7
 def interval_coverage(
@@ -153,22 +164,25 @@ def interval_coverage(
     samples,             # (samples, rows) probabilities of fraud
     level: float = 0.9,  # probability inside the interval
     bins: int = 20,      # of rows with equally many expected frauds
-) -> float:              # share of the bins, on average `level` for an honest posterior of some fifty samples or more
+) -> float:              # share of the bins, on average `level` for an honest posterior of fifty samples or more
     "Share of bins whose count of frauds lies in the interval that the posterior predicts."
     _check_level(level)
     samples = np.asarray(samples, float)
     for edge in (samples.min(0), samples.max(0)): y, _ = _checked(y, edge, probability=True)
     p = samples.mean(0)
-    if bins < 1 or not p.any(): raise ValueError(f"bins = {bins}, and {p.sum():.3g} frauds are expected: at least one bin and some probability are needed")
+    if bins < 1 or not p.any():
+        raise ValueError(f"bins = {bins}, and {p.sum():.3g} frauds are expected: "
+                         "at least one bin and some probability are needed")
     value, group = np.unique(p, return_inverse=True)
     mass = value * np.bincount(group)
     place = np.minimum(bins * (mass.cumsum() - mass / 2) / mass.sum(), bins - 1).astype(int)[group]
-    seen, filled = np.bincount(place, y, bins), np.bincount(place, minlength=bins) > 0
+    seen = np.bincount(place, y, bins)
+    filled = np.bincount(place, minlength=bins) > 0
     total, square = (np.stack([np.bincount(place, s**power, bins) for s in samples]) for power in (1, 2))
     chance = square / np.maximum(total, 1e-300)
     trials = total / np.maximum(chance, 1e-300)
     high, low = (_count_cdf(k, trials, chance).mean(0)[filled] for k in (seen, seen - 1))
-    low = np.minimum(low, high - 1e-12) # a count that no sample allows is a point, inside if it lies between those that they do
+    low = np.minimum(low, high - 1e-12) # a count that no sample allows is a point
     inside = np.clip([low, high], (1 - level) / 2, (1 + level) / 2)
     return float(((inside[1] - inside[0]) / (high - low)).mean())
 
@@ -183,13 +197,16 @@ def bootstrap(
     **options,     # further arguments of the metric
 ) -> np.ndarray:   # (n,) values; np.quantile makes an interval of them
     "The metric on resamples of the customers."
-    rng, (names, index) = np.random.default_rng(seed), np.unique(customer, return_inverse=True)
+    rng = np.random.default_rng(seed)
+    names, index = np.unique(customer, return_inverse=True)
     if len(index) != len(y): raise ValueError(f"lengths differ: y has {len(y)} rows, customer has {len(index)}")
     def some(m): return rng.multinomial(len(names), np.full(len(names), 1 / len(names)), m).astype(float)[:, index]
     return np.concatenate([metric(y, *columns, weight=some(min(20, n - i)), **options) for i in range(0, n, 20)])
 
 # %% ../nbs/08b_metrics.ipynb #bbc1c6fd
-KS, RS, CARDS = (0.1, 0.2, 0.5, 1.0), (0.5, 0.6, 0.7, 0.8, 0.9), 5 # the paper's K in percent and r; customers that are called in a day
+KS = (0.1, 0.2, 0.5, 1.0)      # the paper's K, percent
+RS = (0.5, 0.6, 0.7, 0.8, 0.9) # the paper's r, upper ends of recall
+CARDS = 5                      # customers that are called in a day
 
 # %% ../nbs/08b_metrics.ipynb #e6a53a39
 def _rankings(y, p, amount, alpha):
@@ -214,7 +231,8 @@ def _money(y, score, amount, alpha):
 
 # %% ../nbs/08b_metrics.ipynb #db603f97
 def _uncertainties(y, samples, alpha):
-    p, width = samples.mean(0), interval_width(samples)
+    p = samples.mean(0)
+    width = interval_width(samples)
     wrong = ((p > .5) != y).mean()
     for name, u in (("width", width), ("std", samples.std(0))):
         yield f"uncertainty_auroc_{name}", None, uncertainty_auroc(y, p, u) if 0 < wrong < 1 else np.nan
@@ -235,7 +253,8 @@ def evaluate(
     p = np.asarray(p, float)
     y, mean, amount = _checked(y, p.mean(0) if p.ndim == 2 else p, probability=probability, amount=amount)
     rows = list(_rankings(y, mean, amount, alpha))
-    rows += _money(y, expected_saving(mean, amount, alpha) if probability else mean, amount, alpha) # a score that is no probability ranks by money as it is
+    saving = expected_saving(mean, amount, alpha) if probability else mean # any other score ranks by money as it is
+    rows += _money(y, saving, amount, alpha)
     if probability: rows += _probabilities(y, mean)
     if p.ndim == 2: rows += _uncertainties(y, p, alpha)
     if customer is not None: rows.append(("card_precision", CARDS, card_precision(y, mean, customer, day, CARDS)))

@@ -29,7 +29,7 @@ class Posterior:
     gen_params: dict       # generators: name -> (generators, *shape), their last state; empty if none was trained
     config: Config         # of the run
     width: int             # columns of x
-    n_categories: tuple           # categories of each condition
+    n_categories: tuple    # categories of each condition
     columns: tuple = ()    # names of the columns of x, if they are known
     history: pd.DataFrame = None # losses by epoch
     seed: int = 0          # of the run
@@ -40,7 +40,9 @@ class Posterior:
     def draws(self): return len(self.params["out"])
     @property
     def chains(self): return self.params["out"].shape[1]
-    def __repr__(self): return f"Posterior({self.draws} draws of {self.chains} chains, {self.width} columns, {len(self.n_categories)} conditions, depth {self.config.depth})"
+    def __repr__(self):
+        return (f"Posterior({self.draws} draws of {self.chains} chains, {self.width} columns, "
+                f"{len(self.n_categories)} conditions, depth {self.config.depth})")
 
 # %% ../nbs/06c_posterior.ipynb #1b1f4823
 @patch
@@ -50,10 +52,16 @@ def check(self: Posterior,
 ) -> tuple: # both as tensors on one device
     "Refuses rows that do not fit this posterior."
     x, cond = as_tensor(x, torch.float32), as_tensor(cond, torch.int64)
-    if x.ndim != 2 or x.shape[1] != self.width: raise ValueError(f"x has shape {tuple(x.shape)}, but this posterior was trained on {self.width} columns (depth {self.config.depth})")
-    if cond.shape != (len(x), len(self.n_categories)): raise ValueError(f"cond has shape {tuple(cond.shape)}, but {len(x)} rows with {len(self.n_categories)} conditions are needed")
-    for i, card in enumerate(self.n_categories):
-        if len(cond) and not (-1 <= cond[:, i].min() and cond[:, i].max() < card): raise ValueError(f"condition {i} goes from {cond[:, i].min()} to {cond[:, i].max()}, but training knew 0 to {card - 1}")
+    if x.ndim != 2 or x.shape[1] != self.width:
+        raise ValueError(f"x has shape {tuple(x.shape)}, "
+                         f"but this posterior was trained on {self.width} columns (depth {self.config.depth})")
+    if cond.shape != (len(x), len(self.n_categories)):
+        raise ValueError(f"cond has shape {tuple(cond.shape)}, "
+                         f"but {len(x)} rows with {len(self.n_categories)} conditions are needed")
+    for i, n in enumerate(self.n_categories if len(cond) else ()):
+        low, high = cond[:, i].min(), cond[:, i].max()
+        if low < -1 or high >= n:
+            raise ValueError(f"condition {i} goes from {low} to {high}, but training knew 0 to {n - 1}")
     return x, cond
 
 # %% ../nbs/06c_posterior.ipynb #597ec375
@@ -65,12 +73,14 @@ def class_proba(self: Posterior,
 ) -> torch.Tensor:  # (samples, rows, classes) probabilities of the real classes
     "Class probabilities of every row under every sample."
     x, cond = self.check(x, cond)
-    params, parts = {k: v.flatten(0, 1).to(x.device) for k, v in self.params.items()}, []
+    params = {k: v.flatten(0, 1).to(x.device) for k, v in self.params.items()}
+    samples = self.draws * self.chains
+    blocks = [{k: v[j:j + 16] for k, v in params.items()} for j in range(0, samples, 16)]
+    parts = []
     for i in range(0, len(x), 2048):
         rows, hot = x[i:i + 2048], one_hot(cond[i:i + 2048], self.n_categories)
-        blocks = [self.net({k: v[j:j + 16] for k, v in params.items()}, rows, hot)[..., 1:].softmax(-1)[..., pick] for j in range(0, self.draws * self.chains, 16)]
-        parts.append(torch.cat(blocks))
-    return torch.cat(parts, 1) if parts else x.new_zeros(self.draws * self.chains, 0, self.config.classes)[..., pick]
+        parts.append(torch.cat([self.net(block, rows, hot)[..., 1:].softmax(-1)[..., pick] for block in blocks]))
+    return torch.cat(parts, 1) if parts else x.new_zeros(samples, 0, self.config.classes)[..., pick]
 
 # %% ../nbs/06c_posterior.ipynb #861174c5
 @patch
@@ -79,7 +89,8 @@ def predict_proba(self: Posterior,
     cond,          # (rows, conditions) category numbers
 ) -> torch.Tensor: # (samples, rows) probabilities of fraud
     "The probability of fraud of every row under every sample."
-    if self.config.classes != 2: raise ValueError(f"fraud is class 1 of 2, but this posterior has {self.config.classes} classes: use class_proba")
+    n = self.config.classes
+    if n != 2: raise ValueError(f"fraud is class 1 of 2, but this posterior has {n} classes: use class_proba")
     return self.class_proba(x, cond, 1)
 
 # %% ../nbs/06c_posterior.ipynb #5c90c36f
@@ -96,7 +107,8 @@ def check_level(
     level: float, # share of the samples inside an interval
 ):
     "Refuses what is not a share."
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1: raise ValueError(f"level = {level!r} is not allowed: give a share between 0 and 1, such as 0.9")
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"level = {level!r} is not allowed: give a share between 0 and 1, such as 0.9")
 
 # %% ../nbs/06c_posterior.ipynb #91d5aa45
 def central(
@@ -129,7 +141,9 @@ def predict(self: Posterior,
     "Mean, interval, its width, and whether the threshold lies inside."
     p = self.predict_proba(x, cond)
     low, high = (a.cpu().numpy() for a in central(p, level))
-    return pd.DataFrame(dict(mean=p.mean(0).cpu().numpy(), low=low, high=high, width=high - low, uncertain=(low <= threshold) & (threshold <= high)))
+    uncertain = (low <= threshold) & (threshold <= high)
+    return pd.DataFrame(dict(
+        mean=p.mean(0).cpu().numpy(), low=low, high=high, width=high - low, uncertain=uncertain))
 
 # %% ../nbs/06c_posterior.ipynb #be250180
 def verdict(
@@ -137,12 +151,16 @@ def verdict(
     chains: int,         # how many ran
 ) -> str:                # empty if all is well
     "What the diagnostics say, in words."
-    said = []
-    if chains < 2: said.append("one chain cannot be compared with another: set chains to at least 2")
-    elif (worst := frame.r_hat.max()) > 1.05: said.append(f"the chains disagree on {(frame.r_hat > 1.05).mean():.0%} of these rows (largest R-hat {worst:.2f}, good is below 1.05): run more epochs, or a longer burn-in")
+    findings = []
+    if chains < 2: findings.append("one chain cannot be compared with another: set chains to at least 2")
+    elif (worst := frame.r_hat.max()) > 1.05:
+        findings.append(f"the chains disagree on {(frame.r_hat > 1.05).mean():.0%} of these rows "
+                        f"(largest R-hat {worst:.2f}, good is below 1.05): run more epochs, or a longer burn-in")
     for name, what in dict(ess_bulk="the mean rests", ess_tail="the ends of the interval rest").items():
-        if (least := frame[name].min()) < 100: said.append(f"{what} on as few as {least:.0f} independent samples (good is above 100): keep more draws, further apart")
-    return "; ".join(said)
+        if (least := frame[name].min()) < 100:
+            findings.append(f"{what} on as few as {least:.0f} independent samples (good is above 100): "
+                            "keep more draws, further apart")
+    return "; ".join(findings)
 
 # %% ../nbs/06c_posterior.ipynb #0c84ce25
 @patch
@@ -160,7 +178,8 @@ def diagnostics(self: Posterior,
     p = self.predict_proba(x[near], cond[near]).unflatten(0, (self.draws, self.chains)).transpose(0, 1)
     data = az.convert_to_dataset({"p": p.double().cpu().numpy()})
     r_hat = az.rhat(data).p.values if self.chains > 1 else float("nan")
-    frame = pd.DataFrame(dict(row=near.cpu(), mean=mean[near].cpu(), r_hat=r_hat, ess_bulk=az.ess(data).p.values, ess_tail=az.ess(data, method="tail").p.values))
+    ess = {"ess_bulk": az.ess(data).p.values, "ess_tail": az.ess(data, method="tail").p.values}
+    frame = pd.DataFrame(dict(row=near.cpu(), mean=mean[near].cpu(), r_hat=r_hat, **ess))
     if words := verdict(frame, self.chains): warnings.warn(words, stacklevel=2)
     return frame
 
@@ -171,13 +190,17 @@ def generate(self: Posterior,
     seed: int = 0, # of the latent vectors
 ) -> torch.Tensor: # (rows, width) log-signatures, scaled as in training
     "Synthetic log-signatures for the given conditions."
-    if not self.gen_params: raise ValueError("this posterior was trained without generators (lambda_unl = 0), so it cannot generate")
+    if not self.gen_params:
+        raise ValueError("this posterior was trained without generators (lambda_unl = 0), so it cannot generate")
     cond = as_tensor(cond, torch.int64)
     self.check(torch.zeros(len(cond), self.width, device=cond.device), cond)
-    params, G = {k: v.to(cond.device) for k, v in self.gen_params.items()}, len(self.gen_params["out"])
+    params = {k: v.to(cond.device) for k, v in self.gen_params.items()}
+    G = len(params["out"])
     each = -(-len(cond) // G)
-    hot = one_hot(torch.cat([cond, cond[:1].expand(G * each - len(cond), -1)]), self.n_categories).view(G, each, -1)
-    z = torch.randn(G, each, self.config.latent, generator=torch.Generator(cond.device).manual_seed(seed), device=cond.device)
+    padded = torch.cat([cond, cond[:1].expand(G * each - len(cond), -1)])
+    hot = one_hot(padded, self.n_categories).view(G, each, -1)
+    rng = torch.Generator(cond.device).manual_seed(seed)
+    z = torch.randn(G, each, self.config.latent, generator=rng, device=cond.device)
     return Generator(self.width, self.n_categories, self.config)(params, z, hot).flatten(0, 1)[:len(cond)]
 
 # %% ../nbs/06c_posterior.ipynb #d15fda5d
@@ -186,9 +209,12 @@ def save(self: Posterior,
     folder: str | Path, # made if it is missing
 ):
     "Writes weights.safetensors and posterior.json."
-    weights = {f"{kind}.{k}": v.contiguous() for kind in ("params", "gen_params") for k, v in getattr(self, kind).items()}
+    kinds = ("params", "gen_params")
+    weights = {f"{kind}.{k}": v.contiguous() for kind in kinds for k, v in getattr(self, kind).items()}
     history = None if self.history is None else self.history.to_dict("list")
-    about = dict(config=asdict(self.config), width=self.width, n_categories=self.n_categories, columns=self.columns, seed=self.seed, draws=self.draws, chains=self.chains, history=history)
+    about = dict(
+        config=asdict(self.config), width=self.width, n_categories=self.n_categories, columns=self.columns,
+        seed=self.seed, draws=self.draws, chains=self.chains, history=history)
     with atomic_write(Path(folder) / "weights.safetensors") as part: save_file(weights, part)
     with atomic_write(Path(folder) / "posterior.json") as part: part.write_text(json.dumps(about, indent=1))
 
@@ -198,8 +224,19 @@ def read_config(
 ) -> Config:     # the configuration
     "A configuration from JSON."
     unknown = set(saved) - {f.name for f in fields(Config)}
-    if unknown: raise ValueError(f"the configuration has fields that this version does not know: {', '.join(sorted(unknown))}")
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        raise ValueError(f"the configuration has fields that this version does not know: {names}")
     return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()})
+
+# %% ../nbs/06c_posterior.ipynb #8f4601c8
+_OF_FEATURES = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling",
+                "level_weights", "raw_levels")
+
+def _check_features(saved, config):
+    for name in _OF_FEATURES:
+        old, new = getattr(saved, name), getattr(config, name)
+        if old != new: raise ValueError(f"this posterior was trained with {name} = {old!r}, not {new!r}")
 
 # %% ../nbs/06c_posterior.ipynb #604d8285
 @patch(cls_method=True)
@@ -210,14 +247,18 @@ def load(cls: Posterior,
 ) -> Posterior:                   # with weights on the CPU
     "Reads a posterior back, and refuses one that does not fit."
     about = json.loads((Path(folder) / "posterior.json").read_text())
-    saved, n_categories, weights = read_config(about["config"]), tuple(about["n_categories"]), load_file(Path(folder) / "weights.safetensors")
+    saved = read_config(about["config"])
+    n_categories = tuple(about["n_categories"])
+    weights = load_file(Path(folder) / "weights.safetensors")
     weights = {k: v.clone() for k, v in weights.items()} # aligned in memory, so that sums come out as before
-    for name in ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "raw_levels"):
-        if config and getattr(config, name) != getattr(saved, name): raise ValueError(f"this posterior was trained with {name} = {getattr(saved, name)!r}, not {getattr(config, name)!r}")
-    if columns and tuple(columns) != tuple(about["columns"]): raise ValueError(f"this posterior was trained on other columns: {about['columns'] or 'they were not named'}")
-    params, gen_params = ({k.removeprefix(kind): v for k, v in weights.items() if k.startswith(kind)} for kind in ("params.", "gen_params."))
+    if config: _check_features(saved, config)
+    if columns and tuple(columns) != tuple(about["columns"]):
+        raise ValueError(f"this posterior was trained on other columns: {about['columns'] or 'they were not named'}")
+    def of(kind): return {k.removeprefix(kind): v for k, v in weights.items() if k.startswith(kind)}
+    params, gen_params = of("params."), of("gen_params.")
     for name, shape in Discriminator(about["width"], n_categories, saved).shapes.items():
         expected = (about["draws"], about["chains"], *shape)
-        if name not in params or params[name].shape != expected: raise ValueError(f"weights.safetensors does not fit posterior.json: {name} should have shape {expected}")
+        if name not in params or params[name].shape != expected:
+            raise ValueError(f"weights.safetensors does not fit posterior.json: {name} should have shape {expected}")
     history = None if about["history"] is None else pd.DataFrame(about["history"])
     return cls(params, gen_params, saved, about["width"], n_categories, tuple(about["columns"]), history, about["seed"])

@@ -22,7 +22,10 @@ def preset_name(
     config: Config,
 ) -> str: # such as "authors" or "authors, bands=all"
     "The nearest preset, and what differs from it."
-    def changes(name): return {f.name: getattr(config, f.name) for f in fields(Config) if getattr(config, f.name) != getattr(preset(name), f.name)}
+    def changes(name):
+        nearest = preset(name)
+        values = {f.name: getattr(config, f.name) for f in fields(Config)}
+        return {k: v for k, v in values.items() if v != getattr(nearest, k)}
     name = min(PRESETS, key=lambda n: len(changes(n)))
     return ", ".join([name, *(f"{k}={v}" for k, v in changes(name).items())])
 
@@ -30,9 +33,12 @@ def preset_name(
 @lru_cache(maxsize=None)
 def stamp() -> tuple: # commit, versions
     "The commit of the code and the versions that it runs on."
-    def git(*words): return subprocess.run(["git", *words], cwd=Path(__file__).parent if "__file__" in globals() else None, capture_output=True, text=True).stdout.strip()
-    head, changed = git("describe", "--always", "--exclude", "*"), git("status", "--porcelain", "--untracked-files=no", ".") # new rows in results/ are no change of the code
-    versions = dict(py=platform.python_version(), np=version("numpy"), sk=version("scikit-learn"), torch=version("torch").split("+")[0])
+    here = Path(__file__).parent if "__file__" in globals() else None
+    def git(*words): return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True).stdout.strip()
+    head = git("describe", "--always", "--exclude", "*")
+    changed = git("status", "--porcelain", "--untracked-files=no", ".") # new rows in results/ are no change of the code
+    versions = dict(py=platform.python_version(), np=version("numpy"), sk=version("scikit-learn"),
+                    torch=version("torch").split("+")[0])
     return head + "-dirty" * bool(changed), " ".join(k + v for k, v in versions.items())
 
 # %% ../nbs/09a_results_store.ipynb #4f339af4
@@ -114,7 +120,8 @@ def append_results(
     rows: pd.DataFrame,  # all rows of one cell
 ):
     "Adds a complete cell, unless somebody else did."
-    path, cells = Path(path), rows[KEY].drop_duplicates()
+    path = Path(path)
+    cells = rows[KEY].drop_duplicates()
     if len(cells) != 1: raise ValueError(f"the rows are of {len(cells)} cells: give those of one")
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.parent / f".{path.name}.lock"):

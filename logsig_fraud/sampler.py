@@ -59,7 +59,8 @@ def sample_prior(
 ) -> dict:                              # name -> (chains, *shape)
     "Draws parameters from the prior: the first state of each chain."
     like = torch.empty(0) if like is None else like
-    return {k: torch.randn(chains, *s, generator=gen, device=like.device, dtype=like.dtype) * scales[k].to(like) for k, s in net.shapes.items()}
+    def draw(shape): return torch.randn(chains, *shape, generator=gen, device=like.device, dtype=like.dtype)
+    return {k: draw(s) * scales[k].to(like) for k, s in net.shapes.items()}
 
 # %% ../nbs/06a_sampler.ipynb #778b122c
 def log_prior(
@@ -67,21 +68,22 @@ def log_prior(
     scales: dict, # from `glorot_prior`
 ) -> torch.Tensor: # (chains,) log density, nats
     "The log density of the prior."
-    return sum((-(v / scales[k]).square() / 2 - scales[k].expand(v.shape[1:]).log() - math.log(2 * math.pi) / 2).flatten(1).sum(1) for k, v in params.items())
+    def density(v, sd): return -(v / sd).square() / 2 - sd.expand(v.shape[1:]).log() - math.log(2 * math.pi) / 2
+    return sum(density(v, scales[k]).flatten(1).sum(1) for k, v in params.items())
 
 # %% ../nbs/06a_sampler.ipynb #bc6233b1
 def prior_means(
-    net: Network,          # whose parameters are believed in
-    amounts: torch.Tensor, # (n_in,) 1 for columns that hold the amount scaled, 2 as it is, 0 for others
-    amount_prior_mean: tuple,           # gain of the log-odds of fraud with each standard deviation of the amount scaled, and as it is
-) -> dict:                 # name -> means, of the parameter's shape
+    net: Network,             # whose parameters are believed in
+    amounts: torch.Tensor,    # (n_in,) 1 for columns that hold the amount scaled, 2 as it is, 0 for others
+    amount_prior_mean: tuple, # log-odds of fraud per standard deviation of the amount scaled, and as it is
+) -> dict:                    # name -> means, of the parameter's shape
     "Means of the prior: zero, but for the amount on the linear path."
-    center = {k: torch.zeros(s) for k, s in net.shapes.items()}
-    if not net.linear_path or net.n_out != 3: return center
+    means = {k: torch.zeros(s) for k, s in net.shapes.items()}
+    if not net.linear_path or net.n_out != 3: return means
     for kind, gain in enumerate(amount_prior_mean, 1):
         here = amounts == kind
-        if here.any(): center["linear"][here, 1:] = torch.tensor([-gain, gain]) / 2 / here.sum()
-    return center
+        if here.any(): means["linear"][here, 1:] = torch.tensor([-gain, gain]) / 2 / here.sum()
+    return means
 
 # %% ../nbs/06a_sampler.ipynb #a4893646
 def pack(
@@ -119,9 +121,11 @@ def init(
     gen: torch.Generator | None = None, # source of randomness, for frozen noise
 ) -> State:                             # at rest
     "The first state."
-    flat, shapes = pack(params), {k: tuple(v.shape[1:]) for k, v in params.items()}
+    flat = pack(params)
+    shapes = {k: tuple(v.shape[1:]) for k, v in params.items()}
     frozen = torch.empty_like(flat).normal_(generator=gen) if config.noise == "frozen" else None
-    return State(flat, torch.zeros_like(flat), torch.zeros_like(flat) if config.sampler == "adam" else None, frozen, shapes)
+    square = torch.zeros_like(flat) if config.sampler == "adam" else None
+    return State(flat, torch.zeros_like(flat), square, frozen, shapes)
 
 # %% ../nbs/06a_sampler.ipynb #9adaa5ea
 def update(
@@ -131,21 +135,26 @@ def update(
     config: Config,                     # `sampler`, `friction`, `beta2`, `adam_eps` and `grad_clip` are used
     temperature: float = 1.0,           # tau; 0: no noise
     gen: torch.Generator | None = None, # source of the noise
-    prior_precision: torch.Tensor | float = 0.0,   # (parameters,) precision of a normal prior
-    step_scale: torch.Tensor | float = 1.0,   # (parameters,) in which each parameter is measured while it moves
-    prior_mean: torch.Tensor | float = 0.0, # (parameters,) mean of the prior
+    prior_precision: torch.Tensor | float = 0.0, # (parameters,) precision of a normal prior
+    step_scale: torch.Tensor | float = 1.0,      # (parameters,) unit in which each parameter moves
+    prior_mean: torch.Tensor | float = 0.0,      # (parameters,) mean of the prior
 ) -> State:                             # after the step
     "One SGHMC step for all chains."
-    g, square, alpha = pack(grad), None, config.friction
+    g = pack(grad)
+    square = None
+    alpha = config.friction
     if config.grad_clip: g.mul_(config.grad_clip / g.norm(dim=1, keepdim=True).clamp_min(config.grad_clip))
     g.add_((state.flat - prior_mean) * prior_precision).mul_(step_scale)
-    noise = state.noise.clone() if state.noise is not None else torch.empty_like(g).normal_(generator=gen) if temperature else torch.zeros_like(g)
+    if state.noise is not None: noise = state.noise.clone()
+    elif temperature: noise = torch.empty_like(g).normal_(generator=gen)
+    else: noise = torch.zeros_like(g)
     if config.sampler == "adam":
         square = torch.lerp(state.square, g * g, 1 - config.beta2)
         p = (square / (1 - config.beta2 ** (state.step + 1))).sqrt_().add_(config.adam_eps).reciprocal_()
         g.mul_(p)
         noise.mul_(p.sqrt_())
-    momentum = noise.mul_(math.sqrt(2 * alpha * lr * temperature)).sub_(g, alpha=lr).add_(state.momentum, alpha=1 - alpha)
+    noise.mul_(math.sqrt(2 * alpha * lr * temperature))
+    momentum = noise.sub_(g, alpha=lr).add_(state.momentum, alpha=1 - alpha)
     return State(state.flat + momentum * step_scale, momentum, square, state.noise, state.shapes, state.step + 1)
 
 # %% ../nbs/06a_sampler.ipynb #20dfba2c
@@ -164,7 +173,8 @@ def keeps_sample(
     config: Config, # `burn_in`, `thin` and the schedule are used
 ) -> bool:          # whether its end is a sample
     "Whether an epoch ends with a sample."
-    return epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0 and (config.schedule != "cyclical" or step_factor(epoch, config) <= 0.5)
+    due = epoch >= config.burn_in and (epoch - config.burn_in) % config.thin == 0
+    return due and (config.schedule != "cyclical" or step_factor(epoch, config) <= 0.5)
 
 # %% ../nbs/06a_sampler.ipynb #8f5874ce
 def plateau_factor(
@@ -174,7 +184,7 @@ def plateau_factor(
     return 0.8 ** (max(step - 1, 0) // 201)
 
 # %% ../nbs/06a_sampler.ipynb #dff933e4
-LONGEST = 5 # times the schedule, at most: who has half a million labels is not short of information, but of time
+LONGEST = 5 # times the schedule, at most: half a million labels leave no lack of information, but of time
 
 def times_longer(
     config: Config, # `schedule_labels` is used
@@ -186,7 +196,8 @@ def times_longer(
 def longer_schedule(
     config: Config, # `schedule_labels`, `epochs`, `burn_in` and `thin` are used
     labels: int,    # labelled rows
-) -> Config:        # with the schedule that is run, and nothing left to stretch
+) -> Config:        # with the schedule that is run, and `schedule_labels` 0
     "The schedule for so many labels."
     n = times_longer(config, labels)
-    return replace(config, epochs=n * config.epochs, burn_in=n * config.burn_in, thin=n * config.thin, schedule_labels=0.0)
+    longer = {k: n * getattr(config, k) for k in ("epochs", "burn_in", "thin")}
+    return replace(config, **longer, schedule_labels=0.0)

@@ -24,7 +24,8 @@ from .tensor_ops import Scratch, dropout_mask
 from .losses import Batch, Diverged, check_terms, discriminator_gradient, generator_gradient, in_parts
 from .posterior import Posterior
 from .target import REFRESH, Target, draw_labelled, draw_rows, make_target, row_odds
-from .sampler import State, glorot_prior, init, keeps_sample, plateau_factor, sample_prior, step_factor, longer_schedule, unpack, update
+from .sampler import (
+    State, glorot_prior, init, keeps_sample, longer_schedule, plateau_factor, sample_prior, step_factor, unpack, update)
 
 _all_ = ["Diverged", "Posterior", "glorot_prior", "init", "make_target", "update"]
 
@@ -40,7 +41,7 @@ class Run(NamedTuple):
 
 # %% ../nbs/06d_sghmc.ipynb #7c81a50e
 def init_run(
-    target: Target,     # networks and priors
+    target: Target,       # networks and priors
     rng: torch.Generator, # source of randomness
 ) -> Run:                 # before the first epoch
     "Draws all chains from the prior."
@@ -53,9 +54,12 @@ def init_run(
 # %% ../nbs/06d_sghmc.ipynb #58d7f849
 CACHE = 1_500_000 # values of one buffer that a processor's cache takes
 
+# %% ../nbs/06d_sghmc.ipynb #03096cc9
+def _memory(): return {use: Scratch() for use in ("generator step", "critic step", "generated rows")}
+
 # %% ../nbs/06d_sghmc.ipynb #bb6f1c19
 def generator_step(
-    target: Target,            # what stays the same
+    target: Target,              # what stays the same
     g: State,                    # generators
     d: State,                    # discriminators
     lr: float,                   # step size
@@ -63,16 +67,19 @@ def generator_step(
     new: Scratch,                # memory
 ) -> tuple:                      # generators after the step, and their loss (generators,)
     "One SGHMC step of all generators."
-    c, (C, G) = target.config, (len(d.flat), len(g.flat))
+    c = target.config
+    C, G = len(d.flat), len(g.flat)
     hot = draw_rows(target, c.n_critic, rng)[1]
     z = new("z", target.x, G, c.batch, c.latent).normal_(generator=rng)
-    keep = dropout_mask((C, G * c.batch // C, target.net.n_in), target.net.dropout, z, rng) if target.net.dropout else None
+    shape = C, G * c.batch // C, target.net.n_in
+    keep = dropout_mask(shape, target.net.dropout, z, rng) if target.net.dropout else None
     grad, loss = generator_gradient(target.gen_net, target.net, g.params, d.params, z, hot, keep, new)
-    return update(g, grad, lr, c, c.temperature / target.weight[0], rng, target.prior_precision[0], target.step_scale[0]), loss
+    temperature = c.temperature / target.weight[0]
+    return update(g, grad, lr, c, temperature, rng, target.prior_precision[0], target.step_scale[0]), loss
 
 # %% ../nbs/06d_sghmc.ipynb #894572c4
 def critic_rows(
-    target: Target,            # what stays the same
+    target: Target,              # what stays the same
     g: State,                    # generators
     chains: int,                 # discriminators that will see them
     step: int,                   # number of the step within its epoch
@@ -81,18 +88,23 @@ def critic_rows(
     odds: torch.Tensor | None = None, # (labelled rows,) how likely each is drawn, from `row_odds`
 ) -> Batch:                      # rows without a dropout mask
     "Labelled, real and generated rows for one step of the discriminators."
-    c, n, (pick, weight) = target.config, len(g.flat), draw_labelled(target, odds, rng)
+    c = target.config
+    n = len(g.flat)
+    pick, weight = draw_labelled(target, odds, rng)
     batch = Batch(target.lab[pick], target.hot_lab[pick], target.y[pick], weight=weight)
     if not c.lambda_unl: return batch
     rows, hot = draw_rows(target, step, rng)
-    real, params, own = target.x.index_select(0, rows), g.params, hot.view(n, c.batch // n, -1)
+    real = target.x.index_select(0, rows)
+    params = g.params
+    own = hot.view(n, c.batch // n, -1)
     z = new("z", real, n, c.batch // n, c.latent).normal_(generator=rng)
     fake = target.gen_net(params, z, own, target.gen_net.forward(params, z, own, new=new)).view(c.batch, -1)
-    return batch._replace(real=real, fake=fake, hot=hot, u=torch.rand(chains, c.batch, 1, generator=rng, device=real.device))
+    u = torch.rand(chains, c.batch, 1, generator=rng, device=real.device)
+    return batch._replace(real=real, fake=fake, hot=hot, u=u)
 
 # %% ../nbs/06d_sghmc.ipynb #b501b72d
 def critic_step(
-    target: Target,            # what stays the same
+    target: Target,              # what stays the same
     g: State,                    # generators
     d: State,                    # discriminators
     step: int,                   # number of the step within its epoch
@@ -103,29 +115,39 @@ def critic_step(
     odds: torch.Tensor | None = None, # (labelled rows,) from `row_odds`
 ) -> tuple:                      # discriminators after the step, and their terms (3, chains)
     "One SGHMC step of all discriminators."
-    c, net, C, params, seen = target.config, target.net, len(d.flat), d.params, 0
+    c = target.config
+    net = target.net
+    C = len(d.flat)
+    params = d.params
+    seen = 0
     batch = critic_rows(target, g, C, step, rng, new_g, odds)
-    total, grad = (0 if batch.real is None else c.batch, len(batch.y)), {k: torch.zeros_like(v) for k, v in params.items()}
+    total = 0 if batch.real is None else c.batch, len(batch.y)
+    grad = {k: torch.zeros_like(v) for k, v in params.items()}
     values = C * (3 * total[0] + total[1]) * (net.n_in if net.input_layer else net.widths[1])
     for part in in_parts(batch, -(-values // CACHE) if target.x.device.type == "cpu" else 1):
         shape = C, 3 * (0 if part.real is None else len(part.real)) + len(part.y), net.n_in
-        if net.dropout: part = part._replace(keep=dropout_mask(shape, net.dropout, target.x, rng, new("keep", target.x, *shape)))
+        if net.dropout:
+            keep = dropout_mask(shape, net.dropout, target.x, rng, new("keep", target.x, *shape))
+            part = part._replace(keep=keep)
         _, terms = discriminator_gradient(net, params, part, c, new, total, grad)
         seen = seen + terms
-    return update(d, grad, lr, c, c.temperature / target.weight[1], rng, target.prior_precision[1], target.step_scale[1], target.prior_mean), seen
+    temperature = c.temperature / target.weight[1]
+    prior = target.prior_precision[1], target.step_scale[1], target.prior_mean
+    return update(d, grad, lr, c, temperature, rng, *prior), seen
 
 # %% ../nbs/06d_sghmc.ipynb #47a4ed74
 def run_epoch(
-    target: Target,            # what stays the same
+    target: Target,              # what stays the same
     g: State,                    # generators
     d: State,                    # discriminators
     epoch: int,                  # from 0
     rng: torch.Generator | None, # source of randomness
     memory: dict,                # `Scratch` by use
     odds: torch.Tensor | None = None, # (labelled rows,) from `row_odds`
-) -> tuple:                      # generators, discriminators, and (chains,) of the unlabelled, labelled and penalty term and the generators' loss
+) -> tuple:                      # generators, discriminators, and the terms, (chains,) each, in the order of `TERMS`
     "One generator step and n_critic discriminator steps, as in Algorithm 1."
-    c, factor = target.config, step_factor(epoch, target.config)
+    c = target.config
+    factor = step_factor(epoch, c)
     loss = target.x.new_zeros(1)
     if c.lambda_unl: g, loss = generator_step(target, g, d, c.lr_g * factor, rng, memory["generator step"])
     for step in range(c.n_critic):
@@ -138,13 +160,17 @@ TERMS = ("unlabeled", "labeled", "penalty", "generator") # what `run_epoch` retu
 
 # %% ../nbs/06d_sghmc.ipynb #6f121d41
 def run_fingerprint(
-    target: Target, # networks and rows
+    target: Target,   # networks and rows
     seed: int,        # of the run
 ) -> dict:            # what must be equal for two runs to be the same
     "What run this is."
-    digest, rows = hashlib.sha256(), target.x[::max(1, len(target.x) // 1000)]
+    digest = hashlib.sha256()
+    rows = target.x[::max(1, len(target.x) // 1000)]
     for a in (rows, target.cond, target.lab, target.hot_lab, target.y): digest.update(a.cpu().numpy().tobytes())
-    return json.loads(json.dumps(dict(asdict(target.config), seed=seed, rows=len(target.x), columns=target.net.n_in, n_categories=target.net.n_categories, data=digest.hexdigest())))
+    about = dict(
+        asdict(target.config), seed=seed, rows=len(target.x), columns=target.net.n_in,
+        n_categories=target.net.n_categories, data=digest.hexdigest())
+    return json.loads(json.dumps(about))
 
 # %% ../nbs/06d_sghmc.ipynb #66c5b1b9
 def save_checkpoint(
@@ -154,10 +180,13 @@ def save_checkpoint(
     about: dict,           # from `run_fingerprint`
 ):
     "Writes a checkpoint, whole or not at all."
-    tensors = {f"{who}.{part}": v for who in "gd" for part, v in getattr(run, who)._asdict().items() if isinstance(v, torch.Tensor)}
+    tensors = {f"{who}.{part}": v for who in "gd" for part, v in getattr(run, who)._asdict().items()
+               if isinstance(v, torch.Tensor)}
     if run.samples: tensors["samples"] = torch.stack(run.samples)
     if run.odds is not None: tensors["odds"] = run.odds
-    tensors |= {"history": torch.tensor(run.history, dtype=torch.float64), "rng": rng.get_state(), "steps": torch.tensor([run.epoch, run.g.step, run.d.step])}
+    tensors["history"] = torch.tensor(run.history, dtype=torch.float64)
+    tensors["rng"] = rng.get_state()
+    tensors["steps"] = torch.tensor([run.epoch, run.g.step, run.d.step])
     with atomic_write(path) as part: save_file(tensors, part, metadata={"run": json.dumps(about)})
 
 # %% ../nbs/06d_sghmc.ipynb #65f18f57
@@ -165,21 +194,24 @@ def load_checkpoint(
     path: str | Path,      # the file
     rng: torch.Generator,  # gets the saved state
     about: dict,           # from `run_fingerprint`
-    target: Target,      # networks and device
+    target: Target,        # networks and device
 ) -> Run:                  # as it was
     "Reads a checkpoint; refuses that of another run."
     with safe_open(path, "pt", device=str(target.x.device)) as f:
-        saved, tensors = json.loads(f.metadata()["run"]), {k: f.get_tensor(k).clone() for k in f.keys()} # aligned in memory, see below
+        saved = json.loads(f.metadata()["run"])
+        tensors = {k: f.get_tensor(k).clone() for k in f.keys()} # aligned in memory, see below
     differ = [f"{k} = {saved.get(k)!r}, not {v!r}" for k, v in about.items() if saved.get(k) != v]
     if differ: raise ValueError(f"{path} belongs to another run: {'; '.join(differ)}")
     epoch, *steps = tensors["steps"].tolist()
-    g, d = (State(*(tensors.get(f"{who}.{part}") for part in State._fields[:4]), net.shapes, step) for who, net, step in zip("gd", (target.gen_net, target.net), steps))
+    def state(who, net, step): return State(*(tensors.get(f"{who}.{p}") for p in State._fields[:4]), net.shapes, step)
+    g, d = (state(*a) for a in zip("gd", (target.gen_net, target.net), steps))
     rng.set_state(tensors["rng"].cpu())
-    return Run(g, d, epoch, tuple(tensors.get("samples", ())), tuple(map(tuple, tensors["history"].tolist())), tensors.get("odds"))
+    history = tuple(map(tuple, tensors["history"].tolist()))
+    return Run(g, d, epoch, tuple(tensors.get("samples", ())), history, tensors.get("odds"))
 
 # %% ../nbs/06d_sghmc.ipynb #cd56d443
 def next_epoch(
-    target: Target,            # what stays the same
+    target: Target,              # what stays the same
     run: Run,                    # so far
     rng: torch.Generator | None, # source of randomness
     memory: dict,                # `Scratch` by use
@@ -192,6 +224,18 @@ def next_epoch(
     check_terms(row, run.epoch + 1, c)
     kept = (d.flat,) if keeps_sample(run.epoch, c) else ()
     return Run(g, d, run.epoch + 1, run.samples + kept, run.history + (tuple(row.values()),), odds), row
+
+# %% ../nbs/06d_sghmc.ipynb #a4ee3671
+def _check_keeps(config):
+    if any(keeps_sample(e, config) for e in range(config.epochs)): return
+    fields = ("burn_in", "thin", "epochs")
+    raise ValueError("no sample would be kept: " + ", ".join(f"{k} = {getattr(config, k)}" for k in fields))
+
+# %% ../nbs/06d_sghmc.ipynb #77f747c8
+def _start(checkpoint, target, rng, about):
+    "The run of the checkpoint where there is one, else a new run."
+    if checkpoint and Path(checkpoint).exists(): return load_checkpoint(checkpoint, rng, about, target)
+    return init_run(target, rng)
 
 # %% ../nbs/06d_sghmc.ipynb #3daf4c35
 @torch.no_grad()
@@ -209,32 +253,35 @@ def sample_posterior(
     callbacks: tuple = (),  # called with the `Run` after every epoch
     progress: bool = True,  # a bar with losses and the time left
     levels=None,            # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
-    amounts=None,           # (columns,) which columns hold the amount, on which the prior leans, see `Inputs`; None: none
-    interrupted: str = "keep", # what Ctrl-C does: "keep" returns the draws so far, if there are any; "raise" ends the program
+    amounts=None,           # (columns,) which columns hold the amount, for `amount_prior_mean`; None: none
+    interrupted: str = "keep", # what Ctrl-C does: "keep" returns the draws so far, if any; "raise" ends the program
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
     given, config = config, longer_schedule(config, len(x_lab))
-    if not any(keeps_sample(e, config) for e in range(config.epochs)): raise ValueError(f"no sample would be kept: burn_in = {config.burn_in}, thin = {config.thin}, epochs = {config.epochs}")
+    _check_keeps(config)
     target = make_target(x, cond, x_lab, cond_lab, y_lab, config, n_categories, levels, amounts)
-    rng, memory = torch.Generator(target.x.device).manual_seed(seed), {k: Scratch() for k in ("generator step", "critic step", "generated rows")}
+    rng = torch.Generator(target.x.device).manual_seed(seed)
+    memory = _memory()
     about = run_fingerprint(target, seed)
-    run = load_checkpoint(checkpoint, rng, about, target) if checkpoint and Path(checkpoint).exists() else init_run(target, rng)
+    run = _start(checkpoint, target, rng, about)
     try:
         with tqdm(total=config.epochs, initial=run.epoch, unit="epoch", disable=not progress) as bar:
             while run.epoch < config.epochs:
                 run, row = next_epoch(target, run, rng, memory)
-                if checkpoint and (run.epoch % config.checkpoint_every == 0 or run.epoch == config.epochs): save_checkpoint(checkpoint, run, rng, about)
+                due = run.epoch % config.checkpoint_every == 0 or run.epoch == config.epochs
+                if checkpoint and due: save_checkpoint(checkpoint, run, rng, about)
                 bar.set_postfix({k: f"{v:.3f}" for k, v in row.items()}, refresh=False)
                 bar.update()
                 for callback in callbacks: callback(run)
     except KeyboardInterrupt:
         if interrupted == "raise" or not run.samples: raise
-        warnings.warn(f"stopped at epoch {run.epoch} of {config.epochs}: the posterior has {len(run.samples)} draws", stacklevel=2)
+        warnings.warn(f"stopped at epoch {run.epoch} of {config.epochs}: "
+                      f"the posterior has {len(run.samples)} draws", stacklevel=2)
     return to_posterior(target._replace(config=given), run, columns, seed)
 
 # %% ../nbs/06d_sghmc.ipynb #01b89aa1
 def to_posterior(
-    target: Target, # networks
+    target: Target,   # networks
     run: Run,         # with at least one sample
     columns: tuple,   # names of the columns of x
     seed: int,        # of the run
@@ -242,4 +289,7 @@ def to_posterior(
     "The posterior of a run."
     history = pd.DataFrame(run.history, columns=TERMS)
     history.insert(0, "epoch", range(1, len(history) + 1))
-    return Posterior(unpack(torch.stack(run.samples), target.net.shapes), run.g.params if target.config.lambda_unl else {}, target.config, target.net.n_in, target.net.n_categories, tuple(columns), history, seed)
+    params = unpack(torch.stack(run.samples), target.net.shapes)
+    gen_params = run.g.params if target.config.lambda_unl else {}
+    net = target.net
+    return Posterior(params, gen_params, target.config, net.n_in, net.n_categories, tuple(columns), history, seed)

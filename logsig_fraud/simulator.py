@@ -36,14 +36,16 @@ MERCHANTS = pd.DataFrame([(line, *entry.split(':')) for line, entries in enumera
 M1823072687:299693:0 M348934600:205426:0
 M85975013:26254:0
 M1053599405:6821:0 M1913465890:3988:0 M480139044:1874:1634 M50039827:870:46 M692898500:884:16
-M1946091778:5343:0 M209847108:3708:106 M1535107174:1694:174 M78078399:1564:44 M1198415165:1222:358 M97925176:599:0 M1748431652:238:36
+M1946091778:5343:0 M209847108:3708:106 M1535107174:1694:174 M78078399:1564:44 M1198415165:1222:358 \
+M97925176:599:0 M1748431652:238:36
 M349281107:2881:0 M1600850729:2624:0 M547558035:833:116
 M151143676:6253:120
 M855959430:5818:280
 M980657600:297:1472 M1649169323:1049:124 M1741626453:332:196 M17379832:104:178 M1788569036:181:0 M933210764:57:12
 M840466850:1241:158 M1842530320:751:0 M1416436880:220:0
 M1400236507:776:0 M1872033263:525:0 M2122776122:141:200 M923029380:221:102 M117188757:21:0
-M45060432:573:0 M1352454843:370:0 M1873032707:34:216 M2011752106:78:166 M857378720:30:92 M348875670:97:10 M1353266412:14:64
+M45060432:573:0 M1352454843:370:0 M1873032707:34:216 M2011752106:78:166 M857378720:30:92 M348875670:97:10 \
+M1353266412:14:64
 M1888755466:684:228
 M1313686961:527:0 M677738360:358:0
 M732195782:90:518 M495352832:45:24 M2080407379:12:36 M1726401631:3:0
@@ -65,7 +67,8 @@ LAW = SimpleNamespace(
 # %% ../nbs/01a_simulator.ipynb #23e3c874
 def rank_share(group, key, within=.5):
     "Where each `key`, between 0 and 1, ranks in its group, as a share of the group"
-    order, size = np.argsort(group + key), np.bincount(group)
+    order = np.argsort(group + key)
+    size = np.bincount(group)
     rank = np.empty(len(group))
     rank[order] = np.arange(len(group)) - np.repeat(size.cumsum() - size, size)
     return (rank + within) / size[group]
@@ -93,10 +96,12 @@ def draw_people(rng, n):
 # %% ../nbs/01a_simulator.ipynb #c03c735b
 def draw_commuting(rng, n):
     "Whether a customer (column) commutes on a day (row): a two-state Markov chain, in the state of its last event"
-    u, day = rng.random((LAW.steps, n)), np.arange(LAW.steps)[:, None]
+    u = rng.random((LAW.steps, n))
+    day = np.arange(LAW.steps)[:, None]
     late = np.log((1 - LAW.commuter) / (1 - stratified(rng, np.zeros(n, int))))
     first = np.ceil(late.clip(0) / LAW.start / rng.lognormal(0, LAW.start_spread, n))
-    start, stop = (day == first) | (u < LAW.start) & (day > first), u > 1 - LAW.stop
+    start = (day == first) | (u < LAW.start) & (day > first)
+    stop = u > 1 - LAW.stop
     last = np.maximum.accumulate(np.where(start | stop, day, 0))
     return np.take_along_axis(start, last, axis=0)
 
@@ -124,8 +129,10 @@ def draw_legit(rng, days, ride):
     "Step, customer and merchant of the legitimate rows: visits, some with a second to another merchant of the category"
     step, customer = np.nonzero(days < len(HABITS))
     category = days[step, customer]
-    u, edges = stratified(rng, category), (MERCHANTS.category + MERCHANTS.reach).values
-    merchant = lambda u: np.where(category == 0, u >= ride[customer], np.searchsorted(edges, category + u, side='right'))
+    u = stratified(rng, category)
+    edges = (MERCHANTS.category + MERCHANTS.reach).values
+    def merchant(u):
+        return np.where(category == 0, u >= ride[customer], np.searchsorted(edges, category + u, side='right'))
     first, second = merchant(u), merchant((u + .5) % 1)
     again = rng.random(len(u)) < HABITS.again.values[category] * (.5 + step / LAW.steps) * (first != second)
     return np.r_[step, step[again]], np.r_[customer, customer[again]], np.r_[first, second[again]]
@@ -163,8 +170,9 @@ def as_table(people, step, customer, merchant, amount, fraud):
     quoted = lambda names, code: pd.array([f"'{name}'" for name in names], dtype='str').take(code)
     return pd.DataFrame({
         'step': step, 'customer': quoted(people.customer, customer), 'age': quoted(people.age, customer),
-        'gender': quoted(people.gender, customer), 'zipcodeOri': "'28007'", 'merchant': quoted(MERCHANTS.merchant, merchant),
-        'zipMerchant': "'28007'", 'category': quoted(HABITS.category, category), 'amount': amount, 'fraud': fraud})
+        'gender': quoted(people.gender, customer), 'zipcodeOri': "'28007'",
+        'merchant': quoted(MERCHANTS.merchant, merchant), 'zipMerchant': "'28007'",
+        'category': quoted(HABITS.category, category), 'amount': amount, 'fraud': fraud})
 
 # %% ../nbs/01a_simulator.ipynb #f458f78c
 def simulate_banksim(
@@ -173,9 +181,11 @@ def simulate_banksim(
 ) -> pd.DataFrame: # columns, quotes and statistics of BankSim; sorted by step, in random order within a step
     "A table like BankSim: commuters and idle customers spend, and fraudsters strike a fixed number of times a day"
     for name, value, least in (('n_customers', n_customers, 5), ('seed', seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least: raise ValueError(f'{name} = {value!r} is not allowed: give a whole number of at least {least}')
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f'{name} = {value!r} is not allowed: give a whole number of at least {least}')
     rng = np.random.default_rng(seed)
-    people, commuting = draw_people(rng, n_customers), draw_commuting(rng, n_customers)
+    people = draw_people(rng, n_customers)
+    commuting = draw_commuting(rng, n_customers)
     legit = draw_legit(rng, draw_days(rng, commuting), people.ride.values)
     stolen = draw_fraud(rng, commuting, (people.gender.values == 'F').astype(int))
     step, customer, merchant = (np.r_[a, b] for a, b in zip(legit, stolen))
