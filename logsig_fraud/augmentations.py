@@ -90,56 +90,56 @@ def augmented_channels(
 
 # %% ../nbs/02b_augmentations.ipynb #b7ebb1f7
 def path_scale(
-    samples,                         # `Samples`, or anything with its `values`, `offsets`, `event` and `customer`
+    histories,                         # `Histories`, or anything with its `values`, `offsets`, `event` and `customer`
     rows: np.ndarray | None = None,  # training rows; None: all
 ) -> np.ndarray:                     # (channels,)
     "The largest absolute value of each channel in the histories that `rows` show; 1 for a channel of zeros."
-    rows = np.arange(len(samples.event)) if rows is None else rows
-    shown = samples.offsets[:-1].copy()                # one past the last event that a row of this customer shows
-    np.maximum.at(shown, samples.customer[rows], samples.event[rows] + 1)
-    position = np.arange(len(samples.values))
-    seen = position < np.repeat(shown, np.diff(samples.offsets))
-    top = np.abs(samples.values[seen]).max(0, initial=0.0)
+    rows = np.arange(len(histories.event)) if rows is None else rows
+    shown = histories.offsets[:-1].copy()                # one past the last event that a row of this customer shows
+    np.maximum.at(shown, histories.customer[rows], histories.event[rows] + 1)
+    position = np.arange(len(histories.values))
+    seen = position < np.repeat(shown, np.diff(histories.offsets))
+    top = np.abs(histories.values[seen]).max(0, initial=0.0)
     return np.where(top > 0, top, 1.0)
 
 # %% ../nbs/02b_augmentations.ipynb #f7422267
 def check_finite(
-    samples, # `Samples`, or anything with its `values`, `offsets` and `channels`; `customers` for their names
+    histories, # `Histories`, or anything with its `values`, `offsets` and `channels`; `customers` for their names
 ):
     "Refuses a history with a value that is not finite, and says where."
-    bad = np.argwhere(~np.isfinite(samples.values))
+    bad = np.argwhere(~np.isfinite(histories.values))
     if not len(bad): return
     event, channel = bad[0]
-    customer = np.searchsorted(samples.offsets, event, side="right") - 1
-    name = getattr(samples, "customers", range(customer + 1))[customer]
-    place = event - samples.offsets[customer] + 1
-    value = samples.values[event, channel]
-    raise ValueError(f"customer {name}, transaction {place}: {samples.channels[channel]} is {value}")
+    customer = np.searchsorted(histories.offsets, event, side="right") - 1
+    name = getattr(histories, "customers", range(customer + 1))[customer]
+    place = event - histories.offsets[customer] + 1
+    value = histories.values[event, channel]
+    raise ValueError(f"customer {name}, transaction {place}: {histories.channels[channel]} is {value}")
 
 # %% ../nbs/02b_augmentations.ipynb #08ef105e
 def first_events(
-    samples,        # `Samples`, or anything with its `offsets`
+    histories,        # `Histories`, or anything with its `offsets`
     config: Config, # `first_event`
 ) -> np.ndarray:    # (customers,) places in `values`
     "Where each customer's path starts: at the first transaction, or at the second if the first is dropped."
-    return samples.offsets[:-1] + (config.first_event == "drop")
+    return histories.offsets[:-1] + (config.first_event == "drop")
 
 # %% ../nbs/02b_augmentations.ipynb #87af0715
 def path_points(
-    samples,                         # `Samples`, or anything with its `values`, `offsets` and `channels`
+    histories,                         # `Histories`, or anything with its `values`, `offsets` and `channels`
     config: Config,                  # `time`, `first_event`, `gap_factor`
     scale: np.ndarray | None = None, # (channels,) what the channels are divided by; None: 1
 ) -> np.ndarray:                     # (events, 1 + channels) float64
     "The points of all paths: time (whole events, or elapsed) in front of the scaled channels."
-    check_finite(samples)
-    factor = np.ones(samples.values.shape[1]) / (1.0 if scale is None else np.asarray(scale, float))
-    first = first_events(samples, config).clip(max=len(samples.values) - 1)
-    time = np.arange(len(samples.values))
+    check_finite(histories)
+    factor = np.ones(histories.values.shape[1]) / (1.0 if scale is None else np.asarray(scale, float))
+    first = first_events(histories, config).clip(max=len(histories.values) - 1)
+    time = np.arange(len(histories.values))
     if config.time == "elapsed" or config.gap_factor != 1:
-        if "gap" not in samples.channels:
-            raise ValueError(f"elapsed time and gap_factor need a channel 'gap', there are {samples.channels}")
-        gap = samples.channels.index("gap")
+        if "gap" not in histories.channels:
+            raise ValueError(f"elapsed time and gap_factor need a channel 'gap', there are {histories.channels}")
+        gap = histories.channels.index("gap")
         factor[gap] *= config.gap_factor
-        if config.time == "elapsed": time = np.cumsum(samples.values[:, gap]) * factor[gap]
-    time = time - np.repeat(time[first], np.diff(samples.offsets))
-    return np.column_stack([time, samples.values * factor])
+        if config.time == "elapsed": time = np.cumsum(histories.values[:, gap]) * factor[gap]
+    time = time - np.repeat(time[first], np.diff(histories.offsets))
+    return np.column_stack([time, histories.values * factor])

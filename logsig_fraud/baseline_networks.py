@@ -15,6 +15,7 @@ from fastcore.basics import patch, store_attr
 
 from .core import Config, preset
 from .tensor_ops import Scratch, dropout_mask, one_hot
+from .histories import Histories
 from .inputs import fit_inputs, signature_depth
 from .networks import Classifier
 from .sampler import column_levels, glorot_prior, sample_prior, times_longer
@@ -179,13 +180,14 @@ class MeanTeacher(Net):
 
 # %% ../nbs/07a_baseline_networks.ipynb #0bbaf7d3
 def recent_transactions(
-    samples,      # `Samples`
+    histories: Histories,
     n: int = 20,  # how many of the latest transactions
 ) -> np.ndarray:  # (rows, n, channels + 1) float32; what does not exist is 0, also in the last channel
     "The latest transactions of each row's history, its own last, on a logarithmic scale."
-    place = samples.event[:, None] + np.arange(1 - n, 1)
-    there = place >= samples.offsets[samples.customer][:, None]
-    values = np.log1p(samples.values[np.maximum(place, 0)])
+    place = histories.event[:, None] + np.arange(1 - n, 1)
+    there = place >= histories.offsets[histories.customer][:, None]
+    values = histories.values[np.maximum(place, 0)]
+    values = np.sign(values) * np.log1p(np.abs(values))
     return np.concatenate([values, np.ones_like(values[..., :1])], -1).astype("float32") * there[..., None]
 
 # %% ../nbs/07a_baseline_networks.ipynb #fe0d9780

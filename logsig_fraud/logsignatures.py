@@ -153,16 +153,16 @@ def _walk(points, first, customer, position, config):
         yield rows[here], close_signature(*((sig, now) if whole else (sig[slot[here]], now[slot[here]])), t + 1, config)
 
 # %% ../nbs/03a_logsignatures.ipynb #b3c89591
-def _fill(out, samples, config, scale, block_bytes=2**22):
+def _fill(out, histories, config, scale, block_bytes=2**22):
     "Writes the log-signature of every row into `out`, block by block."
-    points = path_points(samples, config, scale)
-    first = first_events(samples, config)
-    position = samples.event - first[samples.customer]
+    points = path_points(histories, config, scale)
+    first = first_events(histories, config)
+    position = histories.event - first[histories.customer]
     if (position < 0).any():
         raise ValueError(f"row {np.argmax(position < 0)} is its customer's first transaction, "
                          "which first_event = 'drop' leaves without a path")
-    by_customer = np.argsort(samples.customer, kind="stable")
-    customers, starts = np.unique(samples.customer[by_customer], return_index=True)
+    by_customer = np.argsort(histories.customer, kind="stable")
+    customers, starts = np.unique(histories.customer[by_customer], return_index=True)
     d = 2 * points.shape[1] + 1
     workers = os.cpu_count() or 1
     blocks = math.ceil(len(customers) * pysiglib.sig_length(d, config.depth) * 8 / block_bytes / workers) * workers
@@ -170,7 +170,7 @@ def _fill(out, samples, config, scale, block_bytes=2**22):
     _prepare(d, config.depth)
     _time_letters(d, config.depth)
     def work(rows):
-        for these, x in _walk(points, first, samples.customer[rows], position[rows], config): out[rows[these]] = x
+        for these, x in _walk(points, first, histories.customer[rows], position[rows], config): out[rows[these]] = x
         return len(rows)
     bar = tqdm(total=len(position), unit="row", unit_scale=True, delay=2, desc="log-signatures")
     with ThreadPoolExecutor(workers) as pool, bar:
@@ -178,33 +178,33 @@ def _fill(out, samples, config, scale, block_bytes=2**22):
     return out
 
 # %% ../nbs/03a_logsignatures.ipynb #cd1b82e6
-def _fingerprint(samples, config, scale, dtype):
+def _fingerprint(histories, config, scale, dtype):
     "sha256 of all that the log-signatures depend on."
     path = [getattr(config, k) for k in ("depth", "time", "invisibility", "first_event", "gap_factor")]
     factors = None if scale is None else np.asarray(scale, float).tolist()
-    settings = [path, factors, np.dtype(dtype).name, list(samples.channels), __version__, pysiglib.__version__]
+    settings = [path, factors, np.dtype(dtype).name, list(histories.channels), __version__, pysiglib.__version__]
     key = hashlib.sha256(json.dumps(settings).encode())
-    for a in (samples.values, samples.offsets, samples.event, samples.customer):
+    for a in (histories.values, histories.offsets, histories.event, histories.customer):
         key.update(f"{a.shape} {a.dtype}".encode() + a.tobytes())
     return key.hexdigest()
 
 # %% ../nbs/03a_logsignatures.ipynb #2083eb05
 def prefix_logsignatures(
-    samples,                         # `Samples`, or anything with `values`, `offsets`, `event`, `customer`, `channels`
+    histories,                         # `Histories`, or anything with `values`, `offsets`, `event`, `customer`, `channels`
     config: Config,                  # `depth` and the settings of the path
     scale: np.ndarray | None = None, # (channels,) what the channels are divided by, see `path_scale`; None: 1
     dtype: str = "float32",          # type of the output; the work is done in float64
     out: str | Path | None = None,   # .npy file to write; the result is then a read-only memory map
     cache: bool = False,             # keep the result in `cache_dir()` and take it from there the next time
-) -> np.ndarray:                     # (rows, logsig_dim(2 * channels + 3, depth)), row i for `samples.event[i]`
+) -> np.ndarray:                     # (rows, logsig_dim(2 * channels + 3, depth)), row i for `histories.event[i]`
     "The log-signature of every row's history up to and with its own transaction, in one pass."
     if cache and out is not None: raise ValueError("give a file to write or cache=True, not both")
-    if cache: out = cache_dir() / f"logsignatures-{_fingerprint(samples, config, scale, dtype)}.npy"
-    shape = len(samples.event), logsig_dim(2 * samples.values.shape[1] + 3, config.depth)
-    if out is None: return _fill(np.empty(shape, dtype), samples, config, scale)
+    if cache: out = cache_dir() / f"logsignatures-{_fingerprint(histories, config, scale, dtype)}.npy"
+    shape = len(histories.event), logsig_dim(2 * histories.values.shape[1] + 3, config.depth)
+    if out is None: return _fill(np.empty(shape, dtype), histories, config, scale)
     if not (cache and out.exists()):
         with atomic_write(out) as part:
-            _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), samples, config, scale).flush()
+            _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), histories, config, scale).flush()
     return np.load(out, mmap_mode="r")
 
 # %% ../nbs/03a_logsignatures.ipynb #000351fe

@@ -16,8 +16,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..core import Config, optional, preset, atomic_write
 from ..curves import points
-from ..data import Samples, load_transactions, make_samples
-from ..experiment import cell_key, fit_model, make_task
+from ..data import Dataset
+from ..experiment import cell_key, fit_model, given_dataset, make_task
 from ..figures import COLOURS, sheet
 from ..results_store import KEY
 
@@ -151,7 +151,7 @@ def audit_words(
 
 # %% ../../nbs/studies/02_audit.ipynb #bf46ea4f
 def audit(
-    source: str | Samples = "auto", # see `load_transactions`; or samples
+    source: str | Dataset = "auto", # see `load_dataset`
     config: Config | str = "authors", # or the name of a preset
     nl: int = 2595,                # labels
     seed: int = 0,                 # of the unlabeling and of every draw
@@ -160,15 +160,15 @@ def audit(
     **options,                     # of `BayesianGAN`: checkpoint, progress, device
 ) -> pd.DataFrame:                 # columns of `KEY`, then curve, line, x, y
     "Fits a Bayesian GAN and audits its generator."
-    samples = make_samples(load_transactions(source)) if isinstance(source, str) else source
+    data = given_dataset(source)
     if isinstance(config, str): config = preset(config)
-    task = make_task(samples, nl, seed, config, "customer")
+    task = make_task(data, nl, seed, config, "customer")
     rng = np.random.default_rng(seed)
     model, x = fit_model(task, "SBGAN", seed, **options)
     learn, judge = (rng.choice(r, min(n, len(r)), replace=False) for r in (task.unlabelled, task.test))
     fake = model.posterior.generate(*model.tensors(task.cond[judge]), seed=seed).cpu().numpy()
     found = audit_points(x[learn], task.cond[learn], x[judge], fake, task.cond[judge], seed, x[task.train])
-    key = cell_key(samples, "customer", "SBGAN", config, nl, seed)
+    key = cell_key(data, "customer", "SBGAN", config, nl, seed)
     out = found.assign(**key)[[*KEY, "curve", "line", "x", "y"]]
     if results:
         with atomic_write(results) as temporary: out.to_csv(temporary, index=False, float_format="%.5g")
@@ -182,7 +182,7 @@ def main(args=None):
     parser.add_argument("--results", default="results/audit.csv", help="CSV to write")
     parser.add_argument("--preset", default="authors", help="default, paper or authors")
     parser.add_argument("--nl", type=int, default=2595, help="labels")
-    parser.add_argument("--source", default="auto", help="see load_transactions")
+    parser.add_argument("--source", default="auto", help="see load_dataset")
     parser.add_argument("--checkpoint", help="file to go on from if the run was broken off")
     a = parser.parse_args(args)
     print(audit_words(audit(a.source, a.preset, a.nl, results=a.results, checkpoint=a.checkpoint, progress=True)))

@@ -148,7 +148,7 @@ def tried_table(
 # %% ../../nbs/studies/06_default_ablation.ipynb #4b188d17
 def run_ablation(
     results: str,          # file to add rows to
-    source="auto",         # see `load_transactions`; or samples
+    source="auto",         # see `load_dataset`
     nls: tuple = (520, 2595, 25946), # budgets
     seeds: int = 3,        # unlabelings
     jobs: int = 1,         # cells at a time
@@ -164,7 +164,7 @@ def main(args=None):
     parser = argparse.ArgumentParser(prog="python -m logsig_fraud.studies.default_ablation",
                                      description="Judges each ingredient of the preset \"default\" on validation rows.")
     parser.add_argument("--results", default="results/default_ablation.csv", help="file to add rows to")
-    parser.add_argument("--source", default="auto", help="see load_transactions")
+    parser.add_argument("--source", default="auto", help="see load_dataset")
     parser.add_argument("--nl", type=int, nargs="+", default=[520, 2595, 25946], help="label budgets")
     parser.add_argument("--seeds", type=int, default=3, help="unlabelings")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")

@@ -20,8 +20,8 @@ from tqdm import tqdm
 from ..baselines import BASELINES
 from ..comparison import LOWER, by_seed, paired, published
 from ..core import Config, preset
-from ..data import Samples
-from ..experiment import Task, cell_key, cells, fit_model, given_samples, make_task, run_grid
+from ..data import Dataset
+from ..experiment import Task, cell_key, cells, fit_model, given_dataset, make_task, run_grid
 from ..logsignatures import fit_scaler, prefix_logsignatures
 from ..metrics import evaluate, pr_auc
 from ..results_store import COLUMNS, append_results, finished, preset_name, read_results, stamp
@@ -56,7 +56,7 @@ def differing(
 # %% ../../nbs/studies/01_paper.ipynb #5130fa0e
 def run_differences(
     results: str | Path,            # file to add rows to
-    source: str | Samples = "auto", # see `load_transactions`; or samples
+    source: str | Dataset = "auto", # see `load_dataset`
     nl: int = 2595,                 # labels
     draws: int = 3,                 # of the authors' five sets of labels
     names: list | None = None,      # from `DIFFERENCES`; None: all
@@ -137,26 +137,26 @@ def run_traced(
     config: Config,                 # as in `DIFFERENCES`
     results: str | Path,            # file for the rows of the last samples, and of all from epoch 300
     traces: str | Path,             # file for the rows by epoch
-    source: str | Samples = "local", # see `load_transactions`; or samples
+    source: str | Dataset = "banksim", # see `load_dataset`
     split: str = "published",       # of the rows
     early: int = 300,               # epoch from which on "all samples" are taken
     **options,                      # of `BayesianGAN`: checkpoint, progress, device
 ):
     "One run with a sample of every tenth epoch, judged by window, by its last samples, and by all from `early` on."
-    samples = given_samples(source)
+    data = given_dataset(source)
     starts = (config.burn_in, early)
-    keys = {n: cell_key(samples, split, "SBGAN", replace(config, burn_in=n), nl, draw) for n in starts}
+    keys = {n: cell_key(data, split, "SBGAN", replace(config, burn_in=n), nl, draw) for n in starts}
     traced = tuple(keys[config.burn_in].values()) in finished(traces)
     if traced and tuple(keys[early].values()) in finished(results): return
-    task = make_task(samples, nl, draw, replace(config, burn_in=0), split)
+    task = make_task(data, nl, draw, replace(config, burn_in=0), split)
     model, x = fit_model(task, "SBGAN", draw, **options)
-    s, test = task.samples, task.test
+    h, test = task.histories.select(task.test), task.test
     p = model.predict_samples(x[test], task.cond[test])
     mark = dict(zip(("commit", "versions"), stamp()))
-    windows = over_epochs(s.y[test], p, s.amount[test], config.thin)
+    windows = over_epochs(h.y, p, h.amount, config.thin)
     append_results(traces, windows.assign(**keys[config.burn_in], seconds=np.nan, **mark)[COLUMNS])
     for start, key in keys.items():
-        found = evaluate(s.y[test], p[-(-start // config.thin):], s.amount[test], s.customer[test], s.step[test])
+        found = evaluate(h.y, p[-(-start // config.thin):], h.amount, h.customer, np.floor(h.time))
         append_results(results, found.assign(**key, seconds=np.nan, **mark)[COLUMNS])
 
 # %% ../../nbs/studies/01_paper.ipynb #5664c4fd
@@ -173,9 +173,9 @@ def scaled_views(
     if arm == "amount over its maximum": return task.x, task.x
     if arm == "columns standardised":
         standard = replace(task.config, scaling="standard")
-        x = fit_scaler(task.x[task.train], standard, 2 * len(task.samples.channels) + 3)(task.x)
+        x = fit_scaler(task.x[task.train], standard, 2 * len(task.histories.channels) + 3)(task.x)
         return x, x
-    raw = prefix_logsignatures(task.samples, task.config, np.array([task.scale[0], 1.]))
+    raw = prefix_logsignatures(task.histories, task.config, np.array([task.features.scale[0], 1.]))
     return (raw, raw) if arm == "amount in euro" else (task.x, raw)
 
 # %% ../../nbs/studies/01_paper.ipynb #12c1e970
@@ -187,28 +187,29 @@ def _stamped(metrics, key, seconds, results):
 # %% ../../nbs/studies/01_paper.ipynb #7cbb3865
 def run_scaling(
     results: str,                  # file to add rows to
-    source: str | Samples = "auto", # see `load_transactions`; or samples
+    source: str | Dataset = "auto", # see `load_dataset`
     nls: tuple = (2595, 3893, 5190, 12973, 25946), # budgets
     seeds: int = 5,                # unlabelings
     models: tuple = SCALED,        # names of baselines
 ) -> pd.DataFrame:                 # all rows of the file
     "Fits every baseline in every arm, unless the file has it."
-    samples = given_samples(source)
+    data = given_dataset(source)
     config = preset("authors")
     done = finished(results)
     last = None
     for arm, nl, seed, name in tqdm(list(product(ARMS, nls, range(seeds), models)), unit="cell"):
-        key = {**cell_key(samples, "random", name, config, nl, seed), "preset": f"scaling study, {arm}"}
+        key = {**cell_key(data, "random", name, config, nl, seed), "preset": f"scaling study, {arm}"}
         if tuple(key.values()) in done: continue
-        task = make_task(samples, nl, seed, config)
+        task = make_task(data, nl, seed, config)
         if arm != last: learn, ask = scaled_views(task, arm) # the same for all budgets and draws
         last = arm
         rows, rest = task.labelled, task.unlabelled
         model = BASELINES[name]()
         others = (learn[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
-        model.fit(learn[rows], task.cond[rows], samples.y[rows], others, seed)
+        h = task.histories
+        model.fit(learn[rows], task.cond[rows], h.y[rows], others, seed)
         p = model.predict_proba(ask[task.test], task.cond[task.test])
-        _stamped(evaluate(samples.y[task.test], p, samples.amount[task.test]), key, np.nan, results)
+        _stamped(evaluate(h.y[task.test], p, h.amount[task.test]), key, np.nan, results)
     return read_results(results)
 
 # %% ../../nbs/studies/01_paper.ipynb #a48c66e9
@@ -244,7 +245,7 @@ def rated(
 # %% ../../nbs/studies/01_paper.ipynb #a8e1eee1
 def run_rates(
     results: str,                  # file to add rows to
-    source: str | Samples = "auto", # see `load_transactions`; or samples
+    source: str | Dataset = "auto", # see `load_dataset`
     nls: tuple = (2595, 5190, 25946), # budgets
     seeds: int = 3,                # unlabelings
     rates: tuple = RATES,          # learning rates of the discriminator
@@ -286,7 +287,7 @@ def main(args=None):
     parser.add_argument("study", choices=["epochs", "differences", "scaling", "rates"])
     parser.add_argument("--results", help="file to add rows to; results/published.csv for epochs and differences, "
                                           "else results/STUDY.csv")
-    parser.add_argument("--source", default="auto", help="see load_transactions")
+    parser.add_argument("--source", default="auto", help="see load_dataset")
     parser.add_argument("--nl", type=int, nargs="+", help="label budgets")
     parser.add_argument("--seeds", type=int, help="unlabelings")
     parser.add_argument("--names", nargs="+", help=f"of the differences: {'; '.join(DIFFERENCES)}")
