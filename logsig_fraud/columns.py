@@ -36,9 +36,11 @@ class Columns:
             object.__setattr__(self, k, (v,) if isinstance(v, str) else tuple(v))
         names = [*self.names, *filter(None, [self.id, self.label])]
         twice = [c for c in names if names.count(c) > 1]
-        if twice: raise ValueError(f"column {twice[0]!r} is named twice in the column map: give each column one meaning")
+        if twice:
+            raise ValueError(f"column {twice[0]!r} is named twice in the column map: give each column one meaning")
         if "gap" in self.channels[1:]:
-            raise ValueError("a channel cannot be called 'gap', the name of the time since the last transaction: rename the column")
+            raise ValueError("a channel cannot be called 'gap', the name of the time since the last transaction: "
+                             "rename the column")
 
     @property
     def channels(self): return ("gap", self.amount, *self.numeric)
@@ -62,7 +64,8 @@ def as_columns(
     if isinstance(columns, Columns): return columns
     try: given = json.loads(columns) if isinstance(columns, str) else dict(columns)
     except (TypeError, ValueError) as e:
-        raise ValueError(f"columns = {columns!r} is not allowed: give Columns(...), or a dictionary such as {{'customer': 'card'}}") from e
+        raise ValueError(f"columns = {columns!r} is not allowed: give Columns(...), "
+                         f"or a dictionary such as {{'customer': 'card'}}") from e
     known = [f.name for f in fields(Columns)]
     unknown = [k for k in given if k not in known]
     if unknown: raise ValueError(f"columns has the unknown field {unknown[0]!r}: give some of {', '.join(known)}")
@@ -81,13 +84,16 @@ def simulate_payments(
     device = np.where(fraud & (rng.random(n) < .6), "web", rng.choice(["app", "terminal", "web"], n, p=[.6, .3, .1]))
     yen = np.exp(rng.normal(np.where(fraud, 10.2, 7.6), .8)).round()
     km = rng.gamma(1.5, np.where(fraud, 60., 4.)).round(1)
-    frame = pd.DataFrame(dict(card=who + 7000, paid_at=pd.Timestamp("2026-01-01", tz="Asia/Tokyo") + pd.to_timedelta(days, unit="D"), yen=yen, km=km, device=device,
-                              segment=np.array(["private", "business"])[(who % 5 == 0).astype(int)]), index=pd.Index([f"T{i:05d}" for i in range(n)], name="payment"))
+    paid_at = pd.Timestamp("2026-01-01", tz="Asia/Tokyo") + pd.to_timedelta(days, unit="D")
+    segment = np.array(["private", "business"])[(who % 5 == 0).astype(int)]
+    frame = pd.DataFrame(dict(card=who + 7000, paid_at=paid_at, yen=yen, km=km, device=device, segment=segment),
+                         index=pd.Index([f"T{i:05d}" for i in range(n)], name="payment"))
     shuffled = rng.permutation(n)
     return frame.iloc[shuffled], pd.Series(fraud.astype(int), frame.index, name="fraud").iloc[shuffled]
 
 # %% ../nbs/01c_columns.ipynb #4747d3a7
-PAYMENTS = Columns("card", "paid_at", "yen", numeric=("km",), static=("segment",), category=("device",)) # the map of `simulate_payments`
+# The map of `simulate_payments`
+PAYMENTS = Columns("card", "paid_at", "yen", numeric=("km",), static=("segment",), category=("device",))
 
 # %% ../nbs/01c_columns.ipynb #13af1ae7
 def check_table(
@@ -98,11 +104,13 @@ def check_table(
     names = list(dict.fromkeys([*columns.names, *columns.texts]))
     if not isinstance(frame, pd.DataFrame):
         wanted = ", ".join(map(repr, names))
-        raise DataError(f"the transactions are a {type(frame).__name__}: give a pandas DataFrame with the columns {wanted}")
+        raise DataError(f"the transactions are a {type(frame).__name__}: "
+                        f"give a pandas DataFrame with the columns {wanted}")
     missing = [c for c in names if c not in frame.columns]
     if missing:
         there = ", ".join(map(repr, frame.columns))
-        raise DataError(f"there is no column {', '.join(map(repr, missing))}: the table has {there}; name yours in Columns(...)")
+        raise DataError(f"there is no column {', '.join(map(repr, missing))}: the table has {there}; "
+                        "name yours in Columns(...)")
     twice = [c for c in names if frame.columns.tolist().count(c) > 1]
     if twice: raise DataError(f"column {twice[0]!r} stands in the table twice: drop one")
 
@@ -131,7 +139,8 @@ def read_number(
     def wrong(what): return DataError(f"column {name!r} holds {kind}, {what}")
     if types.is_complex_dtype(kind): raise wrong("and a complex number has no order: take its real part")
     if types.is_timedelta64_dtype(kind): raise wrong("a duration: divide it by a unit such as pd.Timedelta('1D')")
-    if types.is_string_dtype(kind): refuse_rows(~frame[name].map(_like_number).to_numpy(bool), frame, name, "give a number")
+    if types.is_string_dtype(kind):
+        refuse_rows(~frame[name].map(_like_number).to_numpy(bool), frame, name, "give a number")
     if not types.is_numeric_dtype(kind): raise wrong("not numbers: convert it with pd.to_numeric")
     with np.errstate(over="ignore"): value = frame[name].to_numpy(float, na_value=np.nan)
     refuse_rows(~np.isfinite(value), frame, name, "give a finite number, or drop the row")
@@ -175,7 +184,8 @@ def text_of(
     whole = isinstance(value, (float, np.floating, Decimal)) and isfinite(value) and value == int(value)
     text = str(int(value) if whole else value)
     try: text.encode()
-    except UnicodeEncodeError: raise wrong("holds half a character: decode the text anew with errors='replace'") from None
+    except UnicodeEncodeError:
+        raise wrong("holds half a character: decode the text anew with errors='replace'") from None
     return text
 
 # %% ../nbs/01c_columns.ipynb #5ef0e3bc

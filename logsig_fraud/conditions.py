@@ -71,7 +71,8 @@ def risk_terms(
     weighting: str,     # "order": by the transaction's number (the paper); "risk": by the level itself (its code)
 ) -> tuple:             # (...,) weighted level, weight: what the sums are made of
     "What a transaction adds to the two sums behind the risk level of a history."
-    if weighting not in ("order", "risk"): raise ValueError(f"weighting = {weighting!r} is not allowed: give 'order' or 'risk'")
+    if weighting not in ("order", "risk"):
+        raise ValueError(f"weighting = {weighting!r} is not allowed: give 'order' or 'risk'")
     weight = np.asarray(number if weighting == "order" else level, float)
     return weight * level, weight
 
@@ -102,7 +103,8 @@ def risk_levels(
 ) -> np.ndarray:              # (rows,) whole numbers from 0 to 4
     "The risk level of the history of each row."
     if not isinstance(bands, pd.Series) or not bands.isin(range(1, N_RISK + 1)).all():
-        raise ValueError(f"bands = {bands!r} is not allowed: give a series from risk_bands, with levels from 1 to {N_RISK}")
+        raise ValueError(f"bands = {bands!r} is not allowed: "
+                         f"give a series from risk_bands, with levels from 1 to {N_RISK}")
     offsets = histories.offsets
     number = np.arange(len(category)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1.
     def over_history(values):
@@ -115,7 +117,7 @@ def conditions(
     histories: Histories,
     columns: Columns,
     levels: dict,             # from `fit_levels`
-    bands: dict,              # category of a transaction -> `risk_bands` of labelled training rows; empty: no risk level
+    bands: dict,              # category of a transaction -> `risk_bands` of labelled training rows; {}: no risk level
     weighting: str = "order", # how a history's risk levels are averaged
     extended: bool = True,    # whether the category of the transaction itself is a condition
 ) -> np.ndarray:              # (rows, conditions) numbers from 0, -1 for what is not known

@@ -34,13 +34,17 @@ def one_per_outcome(
     threshold: float = 0.5, # above it, the posterior mean calls a row fraud
 ) -> dict:                  # outcome -> row number; outcomes without rows are left out
     "An uncertain row for each of TP, FP, TN, FN."
-    y, said, width = np.asarray(y), p.mean(0) > threshold, interval_width(p, level)
+    y = np.asarray(y)
+    called = p.mean(0) > threshold
+    width = interval_width(p, level)
     low, high = np.quantile(p, [(1 - level) / 2, (1 + level) / 2], axis=0)
     unsure, out = (low <= threshold) & (threshold <= high), {}
-    for outcome, rows in dict(TP=said & (y == 1), FP=said & (y == 0), TN=~said & (y == 0), FN=~said & (y == 1)).items():
+    outcomes = dict(TP=called & (y == 1), FP=called & (y == 0), TN=~called & (y == 0), FN=~called & (y == 1))
+    for outcome, rows in outcomes.items():
         some = np.flatnonzero(rows & unsure)
         order = some[np.argsort(width[some], kind="stable")]
-        if rows.any(): out[outcome] = int(order[len(order) // 2] if len(order) else np.flatnonzero(rows)[width[rows].argmax()])
+        if rows.any():
+            out[outcome] = int(order[len(order) // 2] if len(order) else np.flatnonzero(rows)[width[rows].argmax()])
     return out
 
 # %% ../nbs/09e_curves.ipynb #c647b6a1
@@ -61,11 +65,15 @@ def density_curves(
     p,                   # (samples, rows) probabilities of fraud
     amount,              # (rows,) in the data's currency
     level: float = 0.9,  # of the interval
-) -> pd.DataFrame:       # "density": probability and density; "interval": quantile and probability; "mean": amount and posterior mean
+) -> pd.DataFrame:       # "density" by probability, "interval" by quantile, the posterior "mean" by amount
     "The posterior of four transactions, one line for each outcome."
-    grid, ends, out = np.linspace(0, 1, 201), [(1 - level) / 2, (1 + level) / 2], []
+    grid = np.linspace(0, 1, 201)
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    out = []
     for outcome, i in one_per_outcome(y, p, level).items():
-        out += [points("density", outcome, grid, density(p[:, i], grid)), points("interval", outcome, ends, np.quantile(p[:, i], ends)), points("mean", outcome, [amount[i]], [p[:, i].mean()])]
+        out += [points("density", outcome, grid, density(p[:, i], grid)),
+                points("interval", outcome, ends, np.quantile(p[:, i], ends)),
+                points("mean", outcome, [amount[i]], [p[:, i].mean()])]
     return pd.concat(out, ignore_index=True)
 
 # %% ../nbs/09e_curves.ipynb #5ad38530
@@ -75,14 +83,16 @@ def loss_curves(
 ) -> pd.DataFrame:         # epoch and loss
     "The losses of a run."
     some = history.iloc[np.unique(np.linspace(0, len(history) - 1, n).astype(int))]
-    return pd.concat([points("loss", term, some.epoch, some[term]) for term in history.columns.drop("epoch")], ignore_index=True)
+    return pd.concat([points("loss", term, some.epoch, some[term]) for term in history.columns.drop("epoch")],
+                     ignore_index=True)
 
 # %% ../nbs/09e_curves.ipynb #2f9bab49
 def diagnostic_curves(
     frame: pd.DataFrame, # from `Posterior.diagnostics`
 ) -> pd.DataFrame:       # rank and value
     "R-hat and effective sample sizes, each in order."
-    return pd.concat([points("diagnostics", c, range(1, len(frame) + 1), np.sort(frame[c])) for c in ("r_hat", "ess_bulk", "ess_tail")], ignore_index=True)
+    return pd.concat([points("diagnostics", c, range(1, len(frame) + 1), np.sort(frame[c]))
+                      for c in ("r_hat", "ess_bulk", "ess_tail")], ignore_index=True)
 
 # %% ../nbs/09e_curves.ipynb #56c25128
 def reliability_curves(
@@ -92,8 +102,10 @@ def reliability_curves(
 ) -> pd.DataFrame: # mean probability, and the share of frauds ("observed") or the number of rows ("rows")
     "Predicted against observed fraud rates."
     bin_ = pd.Series(np.minimum((np.asarray(p) * bins).astype(int), bins - 1))
-    said, seen = pd.Series(p).groupby(bin_).mean(), pd.Series(np.asarray(y, float)).groupby(bin_).agg(["mean", "size"])
-    return pd.concat([points("reliability", "observed", said, seen["mean"]), points("reliability", "rows", said, seen["size"])], ignore_index=True)
+    predicted = pd.Series(p).groupby(bin_).mean()
+    observed = pd.Series(np.asarray(y, float)).groupby(bin_).agg(["mean", "size"])
+    return pd.concat([points("reliability", "observed", predicted, observed["mean"]),
+                      points("reliability", "rows", predicted, observed["size"])], ignore_index=True)
 
 # %% ../nbs/09e_curves.ipynb #0bae9a8e
 def review_curves(
@@ -106,7 +118,8 @@ def review_curves(
     "What a review of the alerts saves, by the order in which they are looked at."
     mean, share = p.mean(0), np.linspace(0, 1, n)
     score, out = expected_saving(mean, amount), []
-    for line, u in (("widest interval first", interval_width(p)), ("nearest to the threshold first", -np.abs(mean - .5)), ("in any order", np.zeros(len(mean)))):
+    for line, u in (("widest interval first", interval_width(p)),
+                    ("nearest to the threshold first", -np.abs(mean - .5)), ("in any order", np.zeros(len(mean)))):
         r = risk_coverage(y, score, u, amount, k)
         out.append(points("review", line, share, np.interp(share, r.reviewed / r.reviewed.iloc[-1], r.saved)))
     return pd.concat(out, ignore_index=True)

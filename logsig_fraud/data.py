@@ -25,7 +25,8 @@ from .histories import Histories, make_histories, tie_hash
 from .simulator import simulate_banksim
 
 # %% ../nbs/01f_data.ipynb #6b215f27
-_all_ = ["DataError", "load_banksim", "simulate_banksim", "Columns", "Histories", "make_histories", "risk_bands", "conditions"]
+_all_ = ["DataError", "load_banksim", "simulate_banksim",
+         "Columns", "Histories", "make_histories", "risk_bands", "conditions"]
 
 # %% ../nbs/01f_data.ipynb #81b93f40
 @dataclass(frozen=True, eq=False)
@@ -74,14 +75,18 @@ def make_dataset(
     "A data set from a table."
     if isinstance(min_history, bool) or not isinstance(min_history, int) or min_history < 1:
         raise ValueError(f"min_history = {min_history!r} is not allowed: give a whole number of at least 1")
-    if columns is None and {*TEXT, *NUMBERS} <= set(table): return Dataset(*_join(_as_banksim(table), BANKSIM), min_history)
+    if columns is None and {*TEXT, *NUMBERS} <= set(table):
+        return Dataset(*_join(_as_banksim(table), BANKSIM), min_history)
     if columns is None:
         there = ", ".join(map(repr, table.columns))
-        raise DataError(f"these are not BankSim's columns ({there}): say which is what with columns=Columns(...) and label=...")
+        raise DataError(f"these are not BankSim's columns ({there}): "
+                        "say which is what with columns=Columns(...) and label=...")
     columns = as_columns(columns)
     columns = replace(columns, label=label or columns.label)
     if columns.label is None: raise DataError("the data set has no labels: name their column with label=...")
-    if columns.label not in table: raise DataError(f"there is no column {columns.label!r} of labels: the table has {', '.join(map(repr, table.columns))}")
+    if columns.label not in table:
+        there = ", ".join(map(repr, table.columns))
+        raise DataError(f"there is no column {columns.label!r} of labels: the table has {there}")
     return Dataset(table, columns, _table_provenance(table, columns, source), min_history)
 
 # %% ../nbs/01f_data.ipynb #f6c29e03
@@ -99,20 +104,24 @@ def first_customers(self: Dataset,
 # %% ../nbs/01f_data.ipynb #73ab4419
 def _read_file(path):
     "A CSV or Parquet file as it stands."
-    if not path.is_file(): raise FileNotFoundError(f"source = '{path}' is not a file: give 'banksim', 'simulated', 'auto' or the path of a file")
+    if not path.is_file():
+        raise FileNotFoundError(f"source = '{path}' is not a file: "
+                                "give 'banksim', 'simulated', 'auto' or the path of a file")
     try: return pd.read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else pd.read_csv(path)
-    except Exception as e: raise DataError(f"{path.name} cannot be read ({type(e).__name__}: {e}): give a CSV or a Parquet file") from e
+    except Exception as e:
+        raise DataError(f"{path.name} cannot be read ({type(e).__name__}: {e}): give a CSV or a Parquet file") from e
 
 def _parsed_times(table, name):
     "The table with times instead of text."
     if name not in table or not pd.api.types.is_string_dtype(table[name]): return table
     times = pd.to_datetime(table[name], errors="coerce", format="ISO8601")
-    refuse_rows((times.isna() & table[name].notna()).to_numpy(), table, name, "this is no time: write it as 2026-01-31 12:00:00, or as a number")
+    refuse_rows((times.isna() & table[name].notna()).to_numpy(), table, name,
+                "this is no time: write it as 2026-01-31 12:00:00, or as a number")
     return table.assign(**{name: times})
 
 # %% ../nbs/01f_data.ipynb #e7ec138a
 def load_dataset(
-    source: str | Path = "banksim", # "banksim", "simulated", "auto" (file, else Kaggle, else simulated), "local", "kaggle", or the path of a file
+    source: str | Path = "banksim", # "banksim", "simulated", "auto" (file, Kaggle, simulated), "local", "kaggle", path
     columns=None,                   # what the columns of a file mean; None: those of BankSim
     label: str | None = None,       # the file's column of labels, if the map does not say it
     min_history: int = 5,           # the first transaction of a customer that is judged, counted from 1
@@ -121,7 +130,8 @@ def load_dataset(
     "A data set by its name or its file."
     if isinstance(source, Dataset): return source
     if columns is None and label is None:
-        return make_dataset(load_transactions("local" if source == "banksim" else str(source), **simulated), min_history=min_history)
+        name = "local" if source == "banksim" else str(source)
+        return make_dataset(load_transactions(name, **simulated), min_history=min_history)
     columns = as_columns(columns)
     table = _parsed_times(_read_file(Path(source)), columns.time)
     data = make_dataset(table, columns, label, min_history, Path(source).name)
@@ -157,17 +167,21 @@ def published_part(
 # %% ../nbs/01f_data.ipynb #f4195841
 def split(
     histories: Histories,
-    how: str = "random", # "random" (stratified), "customer" (none on both sides), "time" (the last tenth of the days) or "published" (the authors')
+    how: str = "random", # "random" (stratified), "customer" (none on both sides), "time" (last days) or "published"
     seed: int = 0,       # without effect for "time" and "published"
 ) -> tuple: # row numbers (train, test), sorted; about a tenth of the rows are test
     "Rows to learn from and rows to be judged by."
     y = histories.y
     if how == "published": return published_part(y, 0.1, 42)
     if how not in SPLITS: raise ValueError(f"how = {how!r} is not allowed: give one of {', '.join(map(repr, SPLITS))}")
-    rows, customers, frauds = np.arange(len(histories)), len(np.unique(histories.customer)), int(y.sum())
+    rows = np.arange(len(histories))
+    customers = len(np.unique(histories.customer))
+    frauds = int(y.sum())
     if how == "random" and not 1 < frauds < len(rows) - 1:
-        raise ValueError(f"a random split needs at least two rows of each class; there are {frauds} frauds in {len(rows)} rows")
-    if how == "customer" and customers < 10: raise ValueError(f"a split by customer needs at least ten customers; there are {customers}")
+        raise ValueError("a random split needs at least two rows of each class; "
+                         f"there are {frauds} frauds in {len(rows)} rows")
+    if how == "customer" and customers < 10:
+        raise ValueError(f"a split by customer needs at least ten customers; there are {customers}")
     if how == "random": train, test = train_test_split(rows, test_size=.1, stratify=y, random_state=seed)
     elif how == "customer": train, test = _customer_fold(histories, rows, seed)
     else: train, test = rows[~_late(histories)], rows[_late(histories)]
@@ -203,7 +217,8 @@ def label_budget(
         found = f"y has {len(frauds)} frauds and {len(legal)} legitimate rows"
         raise ValueError(f"{found}: a budget needs at least one fraud and one legitimate row")
     if isinstance(nl, bool) or not isinstance(nl, (int, np.integer)) or not 2 <= nl <= len(y):
-        raise ValueError(f"nl = {nl!r} is not allowed: give a whole number from 2 to {len(y)}, the number of training rows")
+        raise ValueError(f"nl = {nl!r} is not allowed: "
+                         f"give a whole number from 2 to {len(y)}, the number of training rows")
     n_frauds = min(int(np.ceil(nl * len(frauds) / len(y))), nl - 1, len(frauds))
     rng = np.random.default_rng(seed)
     drawn = rng.choice(frauds, n_frauds, replace=False), rng.choice(legal, nl - n_frauds, replace=False)
@@ -213,7 +228,7 @@ def label_budget(
 def published_rows(
     histories: Histories, # of a data set
 ) -> Histories:           # other rows, the same histories
-    "The rows that the paper's authors judge: from each customer's fifth transaction on, counted in the order of the file."
+    "The rows that the paper's authors judge: from each customer's fifth transaction on, in the order of the file."
     customer = np.repeat(np.arange(len(histories.customers)), np.diff(histories.offsets))
     order = np.lexsort((histories.event_row, customer))
     event = order[np.arange(len(order)) - histories.offsets[customer] >= 4]

@@ -20,8 +20,8 @@ from tqdm import tqdm
 from .baselines import BASELINES, ON_REQUEST, recent_transactions
 from .columns import Columns
 from .core import PRESETS, Config, Provenance, preset
-from .data import (BUDGETS, SPLITS, Dataset, label_budget, load_dataset, published_labels, published_rows, split,
-                               validation_split)
+from .data import (BUDGETS, SPLITS, Dataset, label_budget, load_dataset, published_labels, published_rows,
+                               split, validation_split)
 from .features import FeatureMap, fit_features
 from .histories import Histories
 from .metrics import evaluate
@@ -47,8 +47,8 @@ class Task:
     def unlabelled(self): return np.setdiff1d(self.train, self.labelled, assume_unique=True)
 
 # %% ../nbs/09c_experiment.ipynb #36b4d0df
-_PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling", "level_weights", "raw_levels",
-         "feature_set", "fit_on", "min_history")
+_PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling",
+         "level_weights", "raw_levels", "feature_set", "fit_on", "min_history")
 
 def _columns_of(histories, columns, config, train, max_categories=30):
     "What depends on the split alone: the map without risk bands, columns and inputs."
@@ -80,14 +80,15 @@ def make_task(
     nl: int,                   # labels that may be seen
     seed: int,                 # of the unlabeling
     config: Config,            # path, scaling, bands
-    how: str = "random",       # "random", "customer", "time", "published" (the authors' rows and labels), or "validation" (rows of "random" to choose by)
-    split_seed: int = 0,       # of the split, the same for all unlabelings; "validation" takes other rows out of the same training rows
+    how: str = "random",       # "random", "customer", "time", "published" (the authors') or "validation" (to choose by)
+    split_seed: int = 0,       # of the split, the same for all unlabelings; for "validation", of the rows to choose by
     rows: tuple | None = None, # (train, test) row numbers instead of a split by name
 ) -> Task:
     "Split, labels, features and conditions, each fitted on what it may see."
     h = _published(data.histories) if how == "published" else data.histories
     path = Config(**{k: getattr(config, k) for k in _PATH})
-    fitted = (*rows, *_columns_of(h, data.columns, path, rows[0])) if rows else _features(h, data.columns, path, how, split_seed)
+    if rows: fitted = (*rows, *_columns_of(h, data.columns, path, rows[0]))
+    else: fitted = _features(h, data.columns, path, how, split_seed)
     train, draw = fitted[0], published_labels if how == "published" else label_budget
     return replace(finish_task(h, config, fitted, train[draw(h.y[train], nl, seed)]), provenance=data.provenance)
 
@@ -111,7 +112,7 @@ class BayesianGAN:
     uses, probability = ("log-signature", "conditions", "labels", "unlabelled rows"), True
     def __init__(self,
         config: Config,            # networks, loss, prior and sampler
-        features: FeatureMap | None = None, # tells the prior what each column is; None: columns of a log-signature, conditions of BankSim
+        features: FeatureMap | None = None, # what each column is; None: a log-signature, BankSim's conditions
         **options,                 # of `sample_posterior`: checkpoint, progress, interrupted
     ):
         self.config, self.features = config, features
@@ -123,9 +124,11 @@ class BayesianGAN:
     def fit(self, x, cond, y, unlabelled=None, seed=0):
         "Samples the posterior, or takes it from a checkpoint that is complete."
         f, rows = self.features, self.tensors(*unlabelled, x, cond, np.asarray(y))
-        known = dict(n_categories=(8, 2, 5)) if f is None else dict(n_categories=f.n_categories, levels=f.inputs.levels(), amounts=f.inputs.amounts())
+        if f is None: known = dict(n_categories=(8, 2, 5))
+        else: known = dict(n_categories=f.n_categories, levels=f.inputs.levels(), amounts=f.inputs.amounts())
         self.config = steady(self.config, rows, **known)
-        self.posterior = sample_posterior(*rows, self.config, seed=seed, columns=f.names if f else (), **known, **self.options)
+        self.posterior = sample_posterior(*rows, self.config, seed=seed, columns=f.names if f else (), **known,
+                                          **self.options)
         return self
     def predict_samples(self, x, cond): # -> (samples, rows)
         "Probability of fraud by each posterior sample."
@@ -145,7 +148,8 @@ def make_model(
 ):
     "A model that is not yet fitted."
     names = (*MODELS, *ON_REQUEST)
-    if name not in names: raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, names))}")
+    if name not in names:
+        raise ValueError(f"model = {name!r} is not allowed: give one of {', '.join(map(repr, names))}")
     if name == "SBGAN": return BayesianGAN(config, features, **options)
     model = (BASELINES | ON_REQUEST)[name]()
     model.n_categories = features.n_categories if features else (8, 2, 5)
@@ -222,7 +226,7 @@ def run(
     seed: int,                      # of the unlabeling, and of the models' draws
     models: str | list,             # names from `MODELS`, or "all"
     config: Config | str,           # or the name of a preset
-    split: str = "random",          # "random", "customer", "time" or "published"; "random 7" has seed 7, "validation 3" other validation rows
+    split: str = "random",          # "random", "customer", "time" or "published"; "random 7" has seed 7; "validation 3"
     source: str | Dataset = "auto", # see `load_dataset`
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
     split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"
@@ -235,7 +239,8 @@ def run(
     for name in names: make_model(name, config)
     how, number = (*split.split(), split_seed)[:2]
     split = f"{how} {number}" if int(number) else how
-    if split.startswith("published "): raise ValueError(f"{split!r} is not allowed: the authors have one split, 'published'")
+    if split.startswith("published "):
+        raise ValueError(f"{split!r} is not allowed: the authors have one split, 'published'")
     done, out = finished(results) if results else set(), []
     for name in names:
         key = cell_key(data, split, name, config, nl, seed)
@@ -292,31 +297,39 @@ def run_grid(
     todo = open_cells(todo, results, source)
     work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_attempt)(c, source, results) for c in todo)
     failed = [error for _, error in tqdm(work, total=len(todo), unit="cell") if error]
-    if failed: raise RuntimeError(f"{len(failed)} of {len(todo)} cells failed, the others are in {results}; the first:\n{failed[0]}")
+    if failed:
+        raise RuntimeError(f"{len(failed)} of {len(todo)} cells failed, the others are in {results}; "
+                           f"the first:\n{failed[0]}")
     return read_results(results)
 
 # %% ../nbs/09c_experiment.ipynb #c4a96e01
 def changes(
-    words: list, # such as ["bands=all", "gain=2", "prior_scales=1,0.1"]
+    words: list, # such as ["bands=all", "prior_gain=2", "prior_scales=1,0.1"]
 ) -> dict:       # field of `Config` -> value
     "Changes to a preset, from the command line."
     out, known = {}, Config()
     for name, _, value in (w.partition("=") for w in words):
-        if not hasattr(known, name): raise ValueError(f"{name!r} is no field of Config: give one of {', '.join(vars(known))}")
+        if not hasattr(known, name):
+            raise ValueError(f"{name!r} is no field of Config: give one of {', '.join(vars(known))}")
         kind = type(getattr(known, name))
-        out[name] = value if kind is str else value == "True" if kind is bool else tuple(map(float, value.split(","))) if kind is tuple else kind(value)
+        if kind is bool: out[name] = value == "True"
+        elif kind is tuple: out[name] = tuple(map(float, value.split(",")))
+        else: out[name] = kind(value)
     return out
 
 # %% ../nbs/09c_experiment.ipynb #0b7f4cb4
 def main(args=None):
     "Runs a grid: python -m logsig_fraud.experiment --help"
-    parser = argparse.ArgumentParser(prog="python -m logsig_fraud.experiment", description="Runs the cells of a grid that a results file does not have.")
+    parser = argparse.ArgumentParser(prog="python -m logsig_fraud.experiment",
+                                     description="Runs the cells of a grid that a results file does not have.")
     parser.add_argument("--results", default="results/baselines.csv", help="file to add rows to")
     parser.add_argument("--nl", type=int, nargs="+", default=BUDGETS, help="label budgets")
     parser.add_argument("--seeds", type=int, default=5, help="unlabelings")
-    parser.add_argument("--models", nargs="+", default=["all"], help=f"'all' baselines, or some of: {', '.join((*MODELS, *ON_REQUEST))}")
+    parser.add_argument("--models", nargs="+", default=["all"],
+                        help=f"'all' baselines, or some of: {', '.join((*MODELS, *ON_REQUEST))}")
     parser.add_argument("--preset", default="authors", choices=list(PRESETS))
-    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="changes to the preset, such as bands=all depth=4 prior_scales=1,0.1,0.1")
+    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE",
+                        help="changes to the preset, such as bands=all depth=4 prior_scales=1,0.1,0.1")
     parser.add_argument("--splits", nargs="+", default=["random"], choices=[*SPLITS, "published", "validation"])
     parser.add_argument("--split-seed", type=int, default=0, help="of the splits")
     parser.add_argument("--source", default="auto", help="see load_dataset")

@@ -20,7 +20,8 @@ from .columns import Columns, shown
 from .conditions import N_RISK, OTHER, conditions, fit_levels, level_numbers, risk_bands
 from .core import Config
 from .histories import Histories
-from .inputs import CATEGORY_COLUMNS, LARGEST, CategoryAmounts, Inputs, fit_category_amounts, fit_inputs, term_words
+from .inputs import (CATEGORY_COLUMNS, LARGEST, CategoryAmounts, Inputs,
+                                 fit_category_amounts, fit_inputs, term_words)
 from .logsignatures import FeatureScaler, coordinate_names, logsig_dim, prefix_logsignatures
 
 # %% ../nbs/03c_features.ipynb #bb38aaef
@@ -48,7 +49,8 @@ def learnable_rows(
     count = np.r_[0, absurd.any(1).cumsum()]
     fine = count[h.event + 1] == count[h.offsets[h.customer]]
     event, channel = np.argwhere(absurd)[0]
-    found = f"{h.channels[channel]} is {h.values[event, channel]:.6g}, where {size[channel]:.6g} is large (99 % quantile)"
+    value = h.values[event, channel]
+    found = f"{h.channels[channel]} is {value:.6g}, where {size[channel]:.6g} is large (99 % quantile)"
     rest = f"{(~fine).sum():,} of {len(h):,} rows have such a value in their history and are not learnt from"
     warnings.warn(f"row {shown(index[h.event == event][0])}: {found}: {rest}; correct it or drop the row", stacklevel=3)
     return fine
@@ -133,7 +135,7 @@ def fit_features(
     config: Config,               # the path, the scaling, `feature_set` and `fit_on`
     rows: np.ndarray | None = None, # training rows, labelled or not; None: all
     max_categories: int = 30,     # values of a category that are told apart, the most frequent
-) -> tuple:                       # `FeatureMap` without risk bands, and the features of all rows before scaling, see `unscaled`
+) -> tuple:                       # `FeatureMap` without risk bands; features of all rows before scaling, see `unscaled`
     "Learns scales, scaling, levels and usual amounts."
     h, everything = histories, np.arange(len(histories))
     rows = everything if rows is None or config.fit_on == "all" else rows
@@ -141,7 +143,8 @@ def fit_features(
     scale = path_scale(h, rows) if config.path_scale == "max" else np.ones(len(columns.channels))
     levels = fit_levels(h, rows, max_categories)
     draft = FeatureMap(columns, config, h.time_kind, levels, scale, {})
-    def usual(c): return fit_category_amounts(h.amount[rows], level_numbers(h.categories(c), levels[c])[rows], len(levels[c]))
+    def usual(c):
+        return fit_category_amounts(h.amount[rows], level_numbers(h.categories(c), levels[c])[rows], len(levels[c]))
     draft = replace(draft, amounts={c: usual(c) for c in draft.own})
     x = draft.unscaled(h)
     return replace(draft, inputs=fit_inputs(x[rows], config, draft.d, config.depth)), x
@@ -216,7 +219,8 @@ def from_parts(
     "The map again."
     scaler = FeatureScaler(words["scaling"], *(arrays[f"scaler.{k}"] for k in ("width", "mean", "factor")))
     bands = {c: pd.Series(b) for c, b in words["bands"].items()}
-    draft = FeatureMap(Columns(**words["columns"]), config, words["time_kind"], words["levels"], arrays["scale"], {}, None, bands)
+    draft = FeatureMap(Columns(**words["columns"]), config, words["time_kind"], words["levels"], arrays["scale"], {},
+                       None, bands)
     terms = tuple(term_words(draft.d, config.depth, config.terms))
     inputs = Inputs(scaler, terms, draft.d, words["raw_columns"], arrays["mean"], arrays["factor"])
     amounts = {c: CategoryAmounts(arrays[f"amounts.{i}"]) for i, c in enumerate(draft.own)}

@@ -31,7 +31,8 @@ def align_labels(
 ) -> np.ndarray:     # (rows,) float64: 0, 1 or NaN
     "Each row's label, or NaN."
     if labels is None:
-        raise DataError("no labels were given: give a series with 0, 1 or a missing value, and the index of the transactions")
+        raise DataError("no labels were given: "
+                        "give a series with 0, 1 or a missing value, and the index of the transactions")
     if not isinstance(labels, pd.Series):
         labels = np.asarray(labels)
         if labels.shape != (len(index),):
@@ -99,7 +100,7 @@ class Histories:
     event_row: np.ndarray  # (events,): number of the transaction in the table
     event_category: dict   # column -> (events,) `pd.Categorical`, for the categories of customer and transaction
     declared: tuple = ()   # those of these columns whose type lists their values
-    event_y: np.ndarray | None = None # (events,): 1 for fraud, NaN for unknown; a history's labels are not known when it is judged
+    event_y: np.ndarray | None = None # (events,): 1 for fraud, NaN for unknown; not known when a history is judged
 
     def __len__(self): return len(self.event)
     def __repr__(self):
@@ -145,7 +146,8 @@ def check_ids(
     ids = as_text(frame[columns.id]).fillna("").astype(str)
     refuse_rows((ids.str.strip() == "").to_numpy(bool), frame, columns.id, NEEDS_ID)
     again = pd.DataFrame(dict(customer=customer, id=ids.to_numpy())).duplicated().to_numpy()
-    refuse_rows(again, frame, columns.id, "another transaction of this customer has this id: drop one, or give it its own")
+    refuse_rows(again, frame, columns.id,
+                "another transaction of this customer has this id: drop one, or give it its own")
 
 # %% ../nbs/01d_histories.ipynb #02a75b0a
 def read_category(
@@ -180,7 +182,7 @@ def _labels_of(frame, columns, labels):
 def make_histories(
     frame: pd.DataFrame, # transactions in any order
     columns: Columns,
-    labels=None,         # series of 0, 1 and missing values, or an array; None: the map's column of labels, if the table has it
+    labels=None,         # series or array of 0, 1 and missing values; None: the column of labels, if the table has it
 ) -> Histories:          # row i belongs to row i of the table
     "Checks a table and puts its transactions into order."
     check_table(frame, columns)
@@ -195,10 +197,11 @@ def make_histories(
     with np.errstate(over="ignore"): gap = np.diff(time[order], prepend=0.)
     gap[offsets[:-1]] = 0
     event = np.argsort(order)
-    refuse_rows(~np.isfinite(gap[event]), frame, columns.time, "the time since the one before is more than a number can hold")
+    refuse_rows(~np.isfinite(gap[event]), frame, columns.time,
+                "the time since the one before is more than a number can hold")
     values = np.column_stack([gap, *(v[order] for v in numbers)])
     first = np.unique(customer, return_index=True)[1]
     found = {c: read_category(frame, c) for c in columns.conditions}
-    return Histories(values, offsets, event, customer, frame[columns.customer].to_numpy()[first], columns.channels, kind,
-                     time[order], order, {c: category[order] for c, (category, _) in found.items()},
+    return Histories(values, offsets, event, customer, frame[columns.customer].to_numpy()[first], columns.channels,
+                     kind, time[order], order, {c: category[order] for c, (category, _) in found.items()},
                      tuple(c for c, (_, declared) in found.items() if declared), None if y is None else y[order])

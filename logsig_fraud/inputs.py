@@ -30,7 +30,8 @@ def signature_depth(
 
 # %% ../nbs/03b_inputs.ipynb #c659e103
 QUANTILES = (50, 90, 99) # percent, of a category's amounts
-CATEGORY_COLUMNS = (*(f"log amount over {q} %" for q in QUANTILES), *(f"amount over {q} %" for q in QUANTILES), "place in category")
+CATEGORY_COLUMNS = (*(f"log amount over {q} %" for q in QUANTILES), *(f"amount over {q} %" for q in QUANTILES),
+                    "place in category")
 LARGEST = float(np.finfo("float32").max)
 
 # %% ../nbs/03b_inputs.ipynb #2baf5047
@@ -84,12 +85,12 @@ class Inputs:
     scaler: FeatureScaler # of the signature's columns
     words: tuple          # of these columns
     d: int                # channels of the augmented path
-    raw_columns: int         # first columns that also enter as they are
-    mean: np.ndarray      # (straight + further columns,) is subtracted
-    factor: np.ndarray    # (straight + further columns,) multiplies
+    raw_columns: int      # first columns that also enter as they are
+    mean: np.ndarray      # (raw + further columns,) is subtracted
+    factor: np.ndarray    # (raw + further columns,) multiplies
 
     @cached_property
-    def width(self): return sum(w <= w[::-1] for w in self.words) # columns of the log-signature in front of the features
+    def width(self): return sum(w <= w[::-1] for w in self.words) # columns of the log-signature in front
     @property
     def behind(self): return len(self.words) + self.raw_columns # inputs in front of those of the further columns
 
@@ -98,25 +99,29 @@ class Inputs:
         idle = self.scaler.scaling == "none" and (self.scaler.factor == 1).all()
         if idle and not len(self.mean): return x
         as_they_are = np.concatenate([x[:, :self.raw_columns], x[:, self.width:]], 1)
-        beside = np.clip((as_they_are - self.mean) * self.factor, -1000, 1000).astype(np.float32) # an absurd value stays a number
+        # Clipped, so that an absurd value stays a number
+        beside = np.clip((as_they_are - self.mean) * self.factor, -1000, 1000).astype(np.float32)
         return np.concatenate([x[:, :self.width] if idle else self.scaled(x[:, :self.width]), beside], 1)
 
     def scaled(self, x): # (rows, width) -> (rows, words) float32
         "The signature's columns, scaled."
         if len(self.words) == self.width: return self.scaler(x)
-        return np.concatenate([self.scaler(signature_terms(x[i:i + 2**15], self.d)) for i in range(0, max(len(x), 1), 2**15)])
+        starts = range(0, max(len(x), 1), 2**15)
+        return np.concatenate([self.scaler(signature_terms(x[i:i + 2**15], self.d)) for i in starts])
 
 # %% ../nbs/03b_inputs.ipynb #13072873
 @patch
-def levels(self: Inputs) -> np.ndarray: # (inputs,) from 1; signature columns that enter as they are count one level above the deepest, further columns as level 1
+def levels(self: Inputs) -> np.ndarray: # (inputs,) from 1; raw columns: one above the deepest, further ones: 1
     "The level of each input, by which the prior believes in it."
-    return np.array([*map(len, self.words), *[len(self.words[-1]) + 1] * self.raw_columns, *[1] * (len(self.mean) - self.raw_columns)])
+    return np.array([*map(len, self.words), *[len(self.words[-1]) + 1] * self.raw_columns,
+                     *[1] * (len(self.mean) - self.raw_columns)])
 
 @patch
 def amounts(self: Inputs) -> np.ndarray: # (inputs,) 0; 1 for the amount, scaled; 2 for the amount, as it is
     "Which inputs are the amount."
     letters, raw_columns = {(i,) for i in amount_letters(self.d)}, self.words[:self.raw_columns]
-    return np.array([w in letters for w in self.words] + [2 * (w in letters) for w in raw_columns] + [0] * (len(self.mean) - self.raw_columns))
+    further = [0] * (len(self.mean) - self.raw_columns)
+    return np.array([w in letters for w in self.words] + [2 * (w in letters) for w in raw_columns] + further)
 
 # %% ../nbs/03b_inputs.ipynb #0c9a2660
 def fit_inputs(
@@ -131,4 +136,6 @@ def fit_inputs(
     as_they_are = np.concatenate([x[:, :raw_columns], x[:, width:]], 1).astype(float)
     mean, std = as_they_are.mean(0), as_they_are.std(0)
     columns = signature_terms(x[:, :width], d) if config.terms == "signature" else x[:, :width]
-    return Inputs(fit_scaler(columns, replace(config, depth=depth), d), tuple(term_words(d, depth, config.terms)), d, raw_columns, mean, np.where(std > 1e-6 * np.abs(mean), 1 / np.where(std > 0, std, 1), 0))
+    scaler = fit_scaler(columns, replace(config, depth=depth), d)
+    factor = np.where(std > 1e-6 * np.abs(mean), 1 / np.where(std > 0, std, 1), 0)
+    return Inputs(scaler, tuple(term_words(d, depth, config.terms)), d, raw_columns, mean, factor)

@@ -190,7 +190,7 @@ def _fingerprint(histories, config, scale, dtype):
 
 # %% ../nbs/03a_logsignatures.ipynb #2083eb05
 def prefix_logsignatures(
-    histories,                         # `Histories`, or anything with `values`, `offsets`, `event`, `customer`, `channels`
+    histories,                       # `Histories`, or what has `values`, `offsets`, `event`, `customer`, `channels`
     config: Config,                  # `depth` and the settings of the path
     scale: np.ndarray | None = None, # (channels,) what the channels are divided by, see `path_scale`; None: 1
     dtype: str = "float32",          # type of the output; the work is done in float64

@@ -30,7 +30,8 @@ def sample_logits(
 ) -> torch.Tensor:        # (samples, rows) float64
     "The logit of fraud under every sample."
     params = {k: v.flatten(0, 1).double() for k, v in posterior.params.items()}
-    parts = [posterior.net({k: v[i:i + 16] for k, v in params.items()}, x.double(), hot.double()) for i in range(0, len(params["out"]), 16)]
+    parts = [posterior.net({k: v[i:i + 16] for k, v in params.items()}, x.double(), hot.double())
+             for i in range(0, len(params["out"]), 16)]
     return torch.cat([scores[..., 2] - scores[..., 1] for scores in parts])
 
 # %% ../../nbs/detector/02_attribution.ipynb #9cd2c9a5
@@ -49,7 +50,8 @@ def average_gradients(
         own = {k: v[sample:sample + 1] for k, v in params.items()}
         def logit(x, hot): return (scores := net(own, x, hot)[0])[:, 2] - scores[:, 1]
         ways = captum.IntegratedGradients(logit, multiply_by_inputs=False)
-        return torch.cat(ways.attribute((x.double(), hot.double()), (base_x.double()[None], base_hot.double()[None]), n_steps=steps), 1)
+        return torch.cat(ways.attribute((x.double(), hot.double()), (base_x.double()[None], base_hot.double()[None]),
+                                        n_steps=steps), 1)
     return torch.stack([walk(i) for i in range(len(params["out"]))])
 
 # %% ../../nbs/detector/02_attribution.ipynb #852bc14d
@@ -62,7 +64,8 @@ def word_group(
     timed = ("time", *channels)
     kinds = [timed[i] for i in reversed(range(len(timed))) if {i, i + len(timed)} & set(word)]
     if not kinds: return "visibility"
-    if len(word) == 1: return kinds[0] if kinds[0] == "time" else f"the last {kinds[0]}" if front else f"the change of {kinds[0]}"
+    if len(word) == 1:
+        return kinds[0] if kinds[0] == "time" else f"the last {kinds[0]}" if front else f"the change of {kinds[0]}"
     if len(kinds) == 1: return f"the course of {kinds[0]}"
     return " against ".join(kinds) if len(kinds) == 2 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
 
@@ -74,7 +77,8 @@ def name_groups(
     c, inputs = features.columns, features.inputs
     front = features.config.invisibility == "front"
     words = [word_group(w, c.channels, front) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
-    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS), *features.condition_names]
+    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS),
+            *features.condition_names]
 
 # %% ../../nbs/detector/02_attribution.ipynb #e57a619f
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,8 @@ class Explanation:
 
     @property
     def probability(self): return 1 / (1 + np.exp(-self.logit)) # (samples, rows)
-    def __repr__(self): return f"Explanation({len(self.rows)} rows, {len(self.names)} features, {len(self.base)} samples)"
+    def __repr__(self):
+        return f"Explanation({len(self.rows)} rows, {len(self.names)} features, {len(self.base)} samples)"
 
 # %% ../../nbs/detector/02_attribution.ipynb #77ec49d3
 def spread(
@@ -111,9 +116,12 @@ def of(self: Explanation,
     grouped: bool = True,   # by group; otherwise every coordinate
 ) -> pd.DataFrame:          # contribution, low, high; the largest first
     "What moved the logit of a row."
-    if row not in self.rows: raise ValueError(f"row {row!r} was not explained: these were, {', '.join(map(repr, self.rows[:5]))}")
+    if row not in self.rows:
+        raise ValueError(f"row {row!r} was not explained: these were, {', '.join(map(repr, self.rows[:5]))}")
     values, names = self.contribution[:, self.rows.get_loc(row)], list(self.names)
-    if grouped: names, place = np.unique(self.groups, return_inverse=True); values = values @ np.eye(len(names))[place]
+    if grouped:
+        names, place = np.unique(self.groups, return_inverse=True)
+        values = values @ np.eye(len(names))[place]
     frame = spread(values, names, self.level)
     return frame.iloc[np.argsort(-frame.contribution.abs().to_numpy(), kind="stable")]
 
@@ -149,21 +157,23 @@ def explain_rows(
     mine = frame[customer.isin(customer.loc[rows]).to_numpy()]
     h = make_histories(mine, c)
     mine, h = mine.iloc[np.argsort(h.event)], h.select(np.argsort(h.event)) # row i is event i
-    f, at, width = features(h), mine.index.get_indexer(rows), posterior.width
+    f, width = features(h), posterior.width
+    at = mine.index.get_indexer(rows)
     hot = one_hot(as_tensor(f.cond, torch.int64), features.n_categories)
     b, x = torch.as_tensor(base), torch.as_tensor(f.x)
     gradient = average_gradients(posterior, x[at], hot[at], b[:width], b[width:]).numpy()
     parts, events = [], []
     for row, g in zip(at, np.moveaxis(gradient, 1, 0)):
         history = slice(h.offsets[h.customer[row]], row + 1)
-        part, steps = explain_row(g, f.x[history], hot[row].numpy(), base, features.inputs.behind, features.n_categories, len(features.own))
+        part, steps = explain_row(g, f.x[history], hot[row].numpy(), base, features.inputs.behind,
+                                  features.n_categories, len(features.own))
         parts.append(part)
         events.append(mine.iloc[history][[c.time, c.amount]].join(spread(steps, mine.index[history], level)))
     with torch.no_grad():
         logit = sample_logits(posterior, x[at], hot[at])
         zero = sample_logits(posterior, b[None, :width], b[None, width:])[:, 0]
-    return Explanation(mine.index[at], (*features.names, *features.condition_names), name_groups(features), np.stack(parts, 1),
-                       zero.numpy(), logit.numpy(), events, c.amount, level)
+    return Explanation(mine.index[at], (*features.names, *features.condition_names), name_groups(features),
+                       np.stack(parts, 1), zero.numpy(), logit.numpy(), events, c.amount, level)
 
 # %% ../../nbs/detector/02_attribution.ipynb #41284576
 def plot_explanation(
@@ -174,7 +184,8 @@ def plot_explanation(
     i = why.rows.get_loc(row)
     events, p = why.events[i], why.probability[:, i]
     time, amount = events.iloc[:, 0], events.iloc[:, 1]
-    fig, axes = plt.subplots(1, 3, figsize=(10.5, 2.8), dpi=80, layout="constrained", gridspec_kw=dict(width_ratios=[3, 3, 2]))
+    fig, axes = plt.subplots(1, 3, figsize=(10.5, 2.8), dpi=80, layout="constrained",
+                             gridspec_kw=dict(width_ratios=[3, 3, 2]))
     axes[0].plot(time, amount, color="0.8", lw=1, zorder=0)
     axes[0].scatter(time, amount, s=14, color="#0072B2")
     axes[0].scatter(time.iloc[-1:], amount.iloc[-1:], s=50, color="#D55E00", marker="X")

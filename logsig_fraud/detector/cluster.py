@@ -55,7 +55,8 @@ def simulate_parquet(
         frame = simulate_banksim(n_customers, seed + i)
         for c in ("customer", "age", "gender", "merchant", "category"): frame[c] = frame[c].str.strip("'")
         frame["customer"] = f"W{i}" + frame.customer
-        with atomic_write(Path(folder) / f"world-{i:05d}.parquet") as part: frame.drop(columns=["zipcodeOri", "zipMerchant"]).to_parquet(part, index=False)
+        with atomic_write(Path(folder) / f"world-{i:05d}.parquet") as part:
+            frame.drop(columns=["zipcodeOri", "zipMerchant"]).to_parquet(part, index=False)
         rows += len(frame)
     return rows
 
@@ -116,7 +117,8 @@ def common_schema(
     columns: Columns,
 ) -> pa.Schema:       # of the columns that are needed
     "What all files agree on, or which two do not."
-    names, kinds, about = _needed(columns), {}, None
+    names, kinds = _needed(columns), {}
+    about = None
     for file in dict.fromkeys(piece[1] for piece in pieces):
         with _reading(file): schema = pq.read_schema(file)
         missing = ", ".join(repr(n) for n in names if n not in schema.names)
@@ -141,10 +143,13 @@ def deal_out(
         rows = pq.ParquetFile(path).read_row_group(group, columns=_needed(columns))
     if schema is not None: rows = rows.select(schema.names).cast(schema)
     key = as_text(rows[columns.customer].to_pandas())
-    if key.isna().any(): raise DataError(f"{Path(path).name}, row {int(key.isna().argmax())} of row group {group}: {columns.customer} is missing: every transaction needs a customer")
+    if key.isna().any():
+        place = f"{Path(path).name}, row {int(key.isna().argmax())} of row group {group}"
+        raise DataError(f"{place}: {columns.customer} is missing: every transaction needs a customer")
     part = pd.util.hash_array(key.to_numpy()) % parts
     for p in np.unique(part):
-        with atomic_write(Path(folder) / f"{p:06d}" / f"{i:08d}.parquet") as file: pq.write_table(rows.take(np.flatnonzero(part == p)), file)
+        with atomic_write(Path(folder) / f"{p:06d}" / f"{i:08d}.parquet") as file:
+            pq.write_table(rows.take(np.flatnonzero(part == p)), file)
 
 # %% ../../nbs/detector/08_cluster.ipynb #0d4732ce
 @contextmanager
@@ -177,7 +182,8 @@ def read_part(
     folder: str | Path, # of one part
 ) -> pd.DataFrame:      # transactions, in the order of the source
     "The transactions of a part."
-    return pa.concat_tables([pq.read_table(f) for f in sorted(Path(folder).glob("[!.]*.parquet"))]).unify_dictionaries().to_pandas()
+    files = sorted(Path(folder).glob("[!.]*.parquet"))
+    return pa.concat_tables([pq.read_table(f) for f in files]).unify_dictionaries().to_pandas()
 
 # %% ../../nbs/detector/08_cluster.ipynb #786c89c4
 def part_maxima(
@@ -200,7 +206,8 @@ def write_features(
     frame = read_part(folder)
     h = make_histories(frame, columns)
     if features is None:
-        made = dict(zip(coordinate_names(augmented_channels(columns.channels), config.depth), prefix_logsignatures(h, config, scale).T))
+        made = dict(zip(coordinate_names(augmented_channels(columns.channels), config.depth),
+                        prefix_logsignatures(h, config, scale).T))
     else:
         x, cond, _ = features(h)
         made = dict(zip(features.names, x.T)) | dict(zip(features.condition_names, cond.T))
@@ -208,7 +215,8 @@ def write_features(
     kept = pa.Table.from_pandas(kept, preserve_index=False)
     arrays = [*kept.columns, *(pa.array(np.ascontiguousarray(a)) for a in made.values())]
     both = pa.table(arrays, names=[*kept.column_names, *made])
-    with atomic_write(Path(out) / f"part-{Path(folder).name}.parquet") as part: pq.write_table(both, part, use_dictionary=False)
+    with atomic_write(Path(out) / f"part-{Path(folder).name}.parquet") as part:
+        pq.write_table(both, part, use_dictionary=False)
     return len(frame)
 
 # %% ../../nbs/detector/08_cluster.ipynb #e08e5d7d
@@ -231,13 +239,15 @@ def features_to_parquet(
     out: str | Path,     # a folder that is new or empty
     columns: Columns | None = None, # which column is what; None: as `features` has it
     config: Config | None = None,   # `depth` and the settings of the path; None: as `features` has it
-    scale: np.ndarray | None = None, # (channels,) what the channels are divided by; None: their maxima, or as `features` has it
+    scale: np.ndarray | None = None, # (channels,) divide the channels; None: their maxima, or as `features` has it
     rows: int = 400_000, # of a part, about
     client=None,         # `dask.distributed.Client`; None: in this process
     features: FeatureMap | None = None, # fitted: what the model reads is written instead of log-signatures
 ) -> tuple:              # rows written, scale
     "Features of every transaction's history, from Parquet to Parquet."
-    if features is not None: columns, config, scale = features.columns, features.config, features.scale
+    if features is not None:
+        columns, config = features.columns, features.config
+        scale = features.scale
     if scale is not None: scale = check_scale(scale, columns)
     with customer_parts(source, out, columns, rows, client) as parts:
         if scale is None:

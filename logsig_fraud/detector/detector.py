@@ -20,7 +20,8 @@ from ..columns import DataError, as_text, check_table, read_number
 from .attribution import Explanation, explain_rows
 from .estimator import FraudDetector, row_hashes
 from .model_card import write_model_card
-from .storage import AGAIN, FolderError, check_words, new_folder, read_folder, read_manifest, write_manifest
+from .storage import (AGAIN, FolderError, check_words, new_folder, read_folder, read_manifest,
+                                           write_manifest)
 from ..features import from_parts
 from ..histories import align_labels, tie_hash
 from ..posterior import Posterior, check_level
@@ -35,7 +36,8 @@ def rows_of_budget(
 ) -> int:
     "How many rows a budget allows."
     if budget is None: return n
-    if isinstance(budget, (int, np.integer)) and not isinstance(budget, bool) and budget >= 0: return min(int(budget), n)
+    if isinstance(budget, (int, np.integer)) and not isinstance(budget, bool) and budget >= 0:
+        return min(int(budget), n)
     if isinstance(budget, float) and 0 < budget < 1: return int(np.ceil(budget * n))
     raise ValueError(f"budget = {budget!r} is not allowed: give a number of rows such as 100, or a share such as 0.01")
 
@@ -49,10 +51,12 @@ def rank(self: FraudDetector,
     level: float = 0.9,         # of the interval
 ) -> pd.DataFrame:              # `predict_interval` and the expected saving, the most suspicious first
     "The rows to look at first."
-    if by not in ("probability", "saving"): raise ValueError(f"by = {by!r} is not allowed: give 'probability' or 'saving'")
+    if by not in ("probability", "saving"):
+        raise ValueError(f"by = {by!r} is not allowed: give 'probability' or 'saving'")
     budget = rows_of_budget(budget, len(transactions))
     judged = self.predict_interval(transactions, level)
-    judged["saving"] = expected_saving(judged.probability, read_number(transactions, self.features_.columns.amount), alpha)
+    amount = read_number(transactions, self.features_.columns.amount)
+    judged["saving"] = expected_saving(judged.probability, amount, alpha)
     order = np.lexsort((tie_hash(transactions, self.features_.columns), -judged[by].to_numpy()))
     return judged.iloc[order[:budget]]
 
@@ -107,7 +111,8 @@ def explain(self: FraudDetector,
     if not 0 < len(rows) <= 1000: raise ValueError(f"{len(rows)} rows were given: explain from 1 to 1,000 at a time")
     absent = [r for r in rows if r not in index]
     if absent:
-        raise DataError(f"row {absent[0]!r} is not in the index of the transactions: give labels, such as those of rank(...).index")
+        raise DataError(f"row {absent[0]!r} is not in the index of the transactions: "
+                        "give labels, such as those of rank(...).index")
     return explain_rows(self.posterior_, self.features_, transactions, rows, self.base_, level)
 
 # %% ../../nbs/detector/04b_detector.ipynb #a84156f8
@@ -117,8 +122,10 @@ def _facts(self: FraudDetector):
     c, a = self.features_.columns, self.about_
     return [("transactions", a["rows"]), ("customers", a["customers"]), ("time", f"{a['first']} to {a['last']}"),
             ("labels", f"{a['labelled']:,}, {a['frauds']:,} of them fraud"), ("channels", ", ".join(c.channels)),
-            ("conditions", ", ".join(self.features_.condition_names)), ("configuration", preset_name(self.features_.config)),
-            ("posterior", f"{self.posterior_.draws} draws of {self.posterior_.chains} chains"), ("logsig_fraud", __version__)]
+            ("conditions", ", ".join(self.features_.condition_names)),
+            ("configuration", preset_name(self.features_.config)),
+            ("posterior", f"{self.posterior_.draws} draws of {self.posterior_.chains} chains"),
+            ("logsig_fraud", __version__)]
 
 # %% ../../nbs/detector/04b_detector.ipynb #9c775ecb
 @patch
@@ -129,7 +136,8 @@ def model_card(self: FraudDetector,
 ) -> str:                        # Markdown
     "What the detector is made from, how good it is and for whom."
     check_is_fitted(self)
-    c, a, facts = self.features_.columns, self.about_, self._facts()
+    c, a = self.features_.columns, self.about_
+    facts = self._facts()
     limits = dict(least=self.features_.config.min_history, labelled=a["labelled"], frauds=a["frauds"])
     if transactions is None: return write_model_card(facts, limits)
     check_table(transactions, c)
@@ -149,7 +157,9 @@ def model_card(self: FraudDetector,
     return write_model_card(facts, limits, judged, transactions.iloc[rows][groups])
 
 # %% ../../nbs/detector/04b_detector.ipynb #6c3d5eb0
-FORMAT, MANIFEST, FILES = 4, "detector.json", ("features.safetensors", "posterior.json", "weights.safetensors")
+FORMAT = 4
+MANIFEST = "detector.json"
+FILES = ("features.safetensors", "posterior.json", "weights.safetensors")
 
 @patch
 def save(self: FraudDetector,
@@ -181,8 +191,10 @@ def _read_detector(cls, folder):
     try:
         posterior, arrays = Posterior.load(part), load_file(part / "features.safetensors")
         features = from_parts(arrays, words["features"], posterior.config)
-        self = cls(features.columns, params["preset"] or posterior.config, params["max_categories"], params["random_state"])
-        self.features_, self.posterior_, self.base_, self.seen_ = features, posterior, arrays["base"], arrays["seen"]
+        self = cls(features.columns, params["preset"] or posterior.config, params["max_categories"],
+                   params["random_state"])
+        self.features_, self.posterior_ = features, posterior
+        self.base_, self.seen_ = arrays["base"], arrays["seen"]
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as e:
         why = f"{type(e).__name__}: {e}"
         raise FolderError(f"the files in {folder} make no detector ({why}): {AGAIN}, or fit anew") from e

@@ -97,22 +97,26 @@ def row_mask(
     if rows is None: return np.ones(len(index), bool)
     rows = rows.to_numpy() if isinstance(rows, (pd.Series, pd.Index)) else np.asarray(rows)
     if rows.dtype == bool and len(rows) == len(index): return rows
-    if rows.dtype == bool: raise DataError(f"rows has {len(rows)} entries, but there are {len(index)} transactions: give one for each")
+    if rows.dtype == bool:
+        raise DataError(f"rows has {len(rows)} entries, but there are {len(index)} transactions: give one for each")
     absent = rows[~np.isin(rows, index)]
-    if len(absent): raise DataError(f"row {absent[0]!r} is not in the index of the transactions: give labels of the index")
+    if len(absent):
+        raise DataError(f"row {absent[0]!r} is not in the index of the transactions: give labels of the index")
     return index.isin(rows)
 
 # %% ../../nbs/detector/04a_estimator.ipynb #8f09cb57
 @patch
 def _describe(self: FraudDetector, task, learnt, labelled):
     "What is kept of the training rows: their mean, who was labelled, and how many there were."
-    columns, x, cond = task.features.columns, task.z[task.train], task.cond[task.train]
+    columns = task.features.columns
+    x, cond = task.z[task.train], task.cond[task.train]
     hot = one_hot(as_tensor(cond, torch.int64), task.features.n_categories)
     self.base_ = np.concatenate([x.mean(0, dtype=float), hot.double().mean(0).numpy()])
     salt, time = secrets.token_hex(16), learnt[columns.time]
     self.seen_ = row_hashes(labelled, columns, salt)
-    self.about_ = dict(rows=len(learnt), customers=len(np.unique(task.histories.customer[task.train])), labelled=len(labelled),
-                       frauds=int(task.histories.y[task.labelled].sum()), first=str(time.min()), last=str(time.max()), salt=salt)
+    self.about_ = dict(rows=len(learnt), customers=len(np.unique(task.histories.customer[task.train])),
+                       labelled=len(labelled), frauds=int(task.histories.y[task.labelled].sum()),
+                       first=str(time.min()), last=str(time.max()), salt=salt)
     self.classes_, self.n_features_in_ = np.array([0, 1]), len(columns.names)
     self.feature_names_in_ = np.array(columns.names, dtype=object)
 
@@ -120,11 +124,13 @@ def _describe(self: FraudDetector, task, learnt, labelled):
 @patch
 def fit(self: FraudDetector,
     transactions: pd.DataFrame, # one in a row, in any order
-    labels=None,                # series of 0, 1 and missing values, aligned by index; or an array; None: the map's column of labels
+    labels=None,                # series by index, or an array, of 0, 1 and missing values; None: the column of labels
     rows=None,                  # labels or a mask of the rows to learn from, the others are history; None: all
 ) -> FraudDetector:             # itself
     "Learns from all transactions and the few labels."
-    columns, config, seed = as_columns(self.columns), detector_config(self.config), fresh_seed(self.random_state)
+    columns = as_columns(self.columns)
+    config = detector_config(self.config)
+    seed = fresh_seed(self.random_state)
     check_max_categories(self.max_categories)
     check_table(transactions, columns)
     if labels is None and columns.label in transactions: labels = transactions[columns.label]
@@ -159,14 +165,15 @@ def predict_samples(self: FraudDetector,
 def predict_interval(self: FraudDetector,
     transactions: pd.DataFrame, # with the histories of their customers
     level: float = 0.9,         # share of the posterior inside
-) -> pd.DataFrame:              # same index: probability, low, high, history (transactions), short_history (whether they are few)
+) -> pd.DataFrame:              # same index: probability, low, high, history (transactions), short_history (too few)
     "The probability of fraud, its interval, and how much history it is based on."
     check_is_fitted(self)
     check_level(level)
     h = make_histories(transactions, self.features_.columns)
     x, cond, _ = self.features_(h.select(np.argsort(h.event)))
     blocks = [slice(i, i + 2**14) for i in range(0, len(x), 2**14)] # so that no table of all samples is made
-    parts = [self.posterior_.predict(x[b], cond[b], level=level)[["mean", "low", "high"]].to_numpy(float) for b in blocks]
+    parts = [self.posterior_.predict(x[b], cond[b], level=level)[["mean", "low", "high"]].to_numpy(float)
+             for b in blocks]
     found = np.concatenate([np.zeros((0, 3)), *parts])[h.event]
     out = pd.DataFrame(found, transactions.index, ["probability", "low", "high"])
     return out.assign(history=h.length, short_history=h.length < self.features_.config.min_history)

@@ -71,11 +71,14 @@ class OnlineScorer:
         store="memory",          # "memory", the path of an SQLite file, a redis:// URL, or a store
         level: float = 0.9,      # of the interval
     ):
-        self.detector, self.features, self.posterior = detector, detector.features_, detector.posterior_
+        self.detector = detector
+        self.features, self.posterior = detector.features_, detector.posterior_
         if self.features.config.first_event == "drop":
-            raise ValueError("this detector drops the first transaction of each customer (first_event = 'drop'), which a stream "
-                             "cannot: fit one with first_event = 'keep'")
-        self.level, self.aware, self.store = level, needs_zone(detector), open_store(store)
+            raise ValueError("this detector drops the first transaction of each customer (first_event = 'drop'), "
+                             "which a stream cannot: fit one with first_event = 'keep'")
+        self.level = level
+        self.aware = needs_zone(detector)
+        self.store = open_store(store)
         net = self.posterior.net
         params = {k: v.flatten(0, 1) for k, v in self.posterior.params.items()}
         self.quick = QuickLogit(net, params) if QuickLogit.fits(net) else None
@@ -92,7 +95,8 @@ def probabilities(self: OnlineScorer,
 ) -> np.ndarray:      # (samples, rows)
     "Probabilities of fraud under all samples."
     if len(x) > 1 or not self.quick: return self.posterior.predict_proba(x, cond).numpy()
-    with torch.inference_mode(): return torch.sigmoid_(self.quick(torch.from_numpy(x), cond[0].tolist()))[:, None].numpy()
+    with torch.inference_mode():
+        return torch.sigmoid_(self.quick(torch.from_numpy(x), cond[0].tolist()))[:, None].numpy()
 
 # %% ../../nbs/detector/07_online.ipynb #dbd3cab8
 @patch

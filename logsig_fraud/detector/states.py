@@ -33,7 +33,7 @@ class Events(NamedTuple):
     cond: np.ndarray   # (events, conditions) without the risk levels of histories, which are 0 here
     risk: np.ndarray   # (events, categories of a transaction) risk level of the transaction itself
     mark: list         # (events,) pairs of whole numbers, of the id and of the content; None without ids
-    tie: np.ndarray    # (events,) uint64 of the content, which orders transactions of one customer and time, see `tie_hash`
+    tie: np.ndarray    # (events,) uint64 of the content, the order among equal times of a customer, see `tie_hash`
 
 # %% ../../nbs/detector/06_states.ipynb #c6e65c19
 def mark_of(
@@ -85,7 +85,7 @@ def event_conditions(
     kinds: dict, # column of categories -> (events,) `pd.Categorical`
     n: int,      # events
     features: FeatureMap,
-) -> tuple:      # (events, conditions) with 0 for risk levels, (events, categories of a transaction) risk levels of the transactions
+) -> tuple:      # (events, conditions) with 0 for risk levels, (events, categories of a transaction) risk levels
     "What events say of their conditions."
     def numbers(names): return [level_numbers(kinds[k], features.levels[k]) for k in names]
     bands = features.bands
@@ -190,7 +190,7 @@ class States(NamedTuple):
     point: np.ndarray  # (customers, 1 + channels) where the path stood at `before`
     sig: np.ndarray    # (customers, signature terms) likewise
     sums: np.ndarray   # (customers, 2 * risk levels) weighted levels, then weights, likewise
-    tied: list         # (customers,) lists of (tie, values and risk levels) of the transactions at `time`, in the order of `tie`
+    tied: list         # (customers,) lists of (tie, values and risk levels) of the transactions at `time`, by `tie`
     marks: list        # (customers,) lists of pairs of whole numbers, the latest last; empty without ids
 
 # %% ../../nbs/detector/06_states.ipynb #0da87ca1
@@ -199,7 +199,8 @@ def unpack_states(
     features: FeatureMap, # the sizes of a state
 ) -> States:
     "States from bytes."
-    p, terms, r = features.d // 2, pysiglib.sig_length(features.d, features.config.depth), len(features.bands)
+    p, r = features.d // 2, len(features.bands)
+    terms = pysiglib.sig_length(features.d, features.config.depth)
     size, wide = 4 + p + terms + 2 * r, p - 2 + r
     head = np.zeros((len(blobs), size))
     tied, marks = [[] for _ in blobs], [[] for _ in blobs]
@@ -249,10 +250,11 @@ def walk(
     slot: np.ndarray,      # (rows,) whose state
     steps: np.ndarray,     # (rows,) how many of the transactions at the last time to walk over
     features: FeatureMap,
-) -> tuple:                # transactions (rows,), where the path stands (rows, 1 + channels), its signature (rows, terms), risk sums (rows, 2 * risk levels)
+) -> tuple:                # (rows,) transactions; (rows, ...) where the path stands, its signature, risk sums
     "The paths from before the last time on."
     n = states.n[slot] - [len(states.tied[s]) for s in slot]
-    point, sig, sums = states.point[slot], states.sig[slot], states.sums[slot]
+    point, sig = states.point[slot], states.sig[slot]
+    sums = states.sums[slot]
     c, numbers = features.config, len(features.columns.channels) - 1
     for j in range(steps.max(initial=0)):
         go = np.flatnonzero(steps > j)
@@ -263,7 +265,8 @@ def walk(
         new, old = go[n[go] == 0], go[n[go] > 0]
         if len(new): sig[new] = open_signature(to[n[go] == 0], c)
         if len(old): sig[old] = extend_signature(sig[old], to[n[go] > 0] - point[old], c.depth)
-        sums[go] += np.hstack(risk_terms(tied[:, numbers:], np.repeat(n[go, None] + 1, tied.shape[1] - numbers, 1), c.risk_weighting))
+        place = np.repeat(n[go, None] + 1, tied.shape[1] - numbers, 1)
+        sums[go] += np.hstack(risk_terms(tied[:, numbers:], place, c.risk_weighting))
         point[go] = to
         n[go] += 1
     return n, point, sig, sums
@@ -342,7 +345,7 @@ def advance(
     slot: np.ndarray,      # (events,) whose state
     events: Events,        # in the order of arrival
     features: FeatureMap,
-) -> tuple:                # status (events,), log-signatures (events, words) or NaN, length (events,) and risk levels (events, levels) of the history
+) -> tuple:                # (events, ...) status, log-signatures or NaN, length and risk levels of the history
     "Counts events by the rule."
     status, length = np.zeros(len(slot), int), np.zeros(len(slot), int)
     logsig = np.full((len(slot), features.words), np.nan, "float32")

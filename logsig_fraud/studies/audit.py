@@ -30,7 +30,8 @@ def cloud_distance(
 ) -> float:           # 0 for equal clouds, in the columns' unit
     "Sliced Wasserstein distance of two clouds."
     pot = optional("ot", "audit")
-    return float(pot.sliced_wasserstein_distance(np.asarray(a, float), np.asarray(b, float), n_projections=n, seed=seed))
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    return float(pot.sliced_wasserstein_distance(a, b, n_projections=n, seed=seed))
 
 # %% ../../nbs/studies/02_audit.ipynb #2d71c4f1
 def _scaled(real, *others):
