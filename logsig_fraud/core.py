@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['CHOICES', 'BOUNDS', 'PRESETS', 'NetworkConfig', 'SamplerConfig', 'Config', 'preset', 'Provenance', 'user_cache',
            'cache_dir', 'atomic_write', 'optional', 'ParameterError', 'int_between', 'one_of', 'some_of', 'any_text',
-           'file_or', 'ParameterGuard']
+           'maybe_text', 'file_or', 'ParameterGuard']
 
 # %% ../nbs/00_core.ipynb #35deb6e1
 import os, re, sys, uuid
@@ -271,6 +271,12 @@ def any_text(name, value):
     "A rule for a non-empty string."
     if isinstance(value, str) and value.strip(): return value
     _refuse(name, value, "a non-empty string", ParameterError)
+
+# %% ../nbs/00_core.ipynb #c2822f65
+def maybe_text(name, value):
+    "A rule for a string that may be empty."
+    if isinstance(value, str): return value
+    _refuse(name, value, "a string, or '' for none", ParameterError)
 
 # %% ../nbs/00_core.ipynb #d8f73b38
 def file_or(*words):
