@@ -114,12 +114,14 @@ def _describe(self: FraudDetector, task, learnt, labelled):
     x, cond = task.z[task.train], task.cond[task.train]
     hot = one_hot(as_tensor(cond, torch.int64), task.features.n_categories)
     self.base_ = np.concatenate([x.mean(0, dtype=float), hot.double().mean(0).numpy()])
+    some = np.linspace(0, len(x) - 1, min(2000, len(x))).astype(int)
     salt, time = secrets.token_hex(16), learnt[columns.time]
     self.seen_ = row_hashes(labelled, columns, salt)
     self.about_ = dict(rows=len(learnt), customers=len(np.unique(task.histories.customer[task.train])),
                        labelled=len(labelled), frauds=int(task.histories.y[task.labelled].sum()),
                        first=str(time.min()), last=str(time.max()), salt=salt,
                        history=float(np.median(task.histories.length[task.train])),
+                       rate=float(self.posterior_.mean(x[some], cond[some]).mean()),
                        chains=chain_verdict(self.posterior_, x, cond))
     self.classes_, self.n_features_in_ = np.array([0, 1]), len(columns.names)
     self.feature_names_in_ = np.array(columns.names, dtype=object)
