@@ -39,7 +39,7 @@ def unseal(
     if record is None: return None
     if isinstance(record, bytes) and record == seal(key, record[CHECKSUM:]): return record[CHECKSUM:]
     raise StoreError(f"the record {key!r} in {store!r} is damaged, or from another version of this library: "
-                     "restore the store from a backup, or start a new one and send it the history with update(history)")
+                     "restore the store from a backup, or start a new one and send it the history with warm(history)")
 
 # %% ../../nbs/detector/05_stores.ipynb #72a2821f
 class Store:
@@ -102,7 +102,7 @@ def _in_words(self: SQLiteStore):
         busy = getattr(e, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL"))
         if busy or isinstance(e, sqlite3.ProgrammingError): raise
         raise StoreError(f"{self!r} cannot be used, SQLite says {str(e)!r}: if it is damaged, restore it "
-                         "from a backup, or start a new one and send it the history with update(history)") from e
+                         "from a backup, or start a new one and send it the history with warm(history)") from e
 
 # %% ../../nbs/detector/05_stores.ipynb #e5efeb01
 @patch
@@ -132,7 +132,7 @@ def _open(self: SQLiteStore, durable: bool):
             self.db.execute(TABLE)
         elif found != [(APPLICATION,), (TABLE,)]:
             raise StoreError(f"{self!r} is not a store of this version of the library, or is damaged: "
-                             "give the path of a new file, and send it the history with update(history)")
+                             "give the path of a new file, and send it the history with warm(history)")
     with self._in_words():
         self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
