@@ -16,16 +16,22 @@ HUNG = [] # notebooks that were not done in time
 SMOKE = dict(quick=True, source="simulated", nl=520, n_unlabelings=1, seed=3)
 
 
+def has_file(variable, pattern):
+    "Whether a variable names a file, or data/ has one."
+    given = os.environ.get(variable)
+    if given: os.environ[variable] = str(Path(given).absolute()) # the notebooks run in another folder
+    return Path(given).is_file() if given else any((ROOT / "data").glob(pattern))
+
+
 def available_flags():
     "The test flags, and which of them this machine can serve."
     parser = ConfigParser(delimiters=["="])
     parser.read(ROOT / "settings.ini", encoding="utf-8")
-    given = os.environ.get("BANKSIM_CSV")
-    if given: os.environ["BANKSIM_CSV"] = str(Path(given).absolute()) # the notebooks run in another folder
-    data = Path(given).is_file() if given else any((ROOT / "data").glob("bs140513_032310*"))
+    data = has_file("BANKSIM_CSV", "bs140513_032310*")
+    datasets = all([has_file("HANDBOOK_PARQUET", "handbook.parquet"), has_file("SFFSD_CSV", "s-ffsd.csv.xz")])
     signatory = importlib.util.find_spec("signatory") is not None
     redis = shutil.which("redis-server") is not None
-    here = dict(data=data, signatory=signatory, slow=bool(os.environ.get("SLOW")), gpu=False, redis=redis)
+    here = dict(data=data, datasets=datasets, signatory=signatory, slow=bool(os.environ.get("SLOW")), gpu=False, redis=redis)
     if importlib.util.find_spec("torch"):
         import torch
         here["gpu"] = torch.cuda.is_available()
