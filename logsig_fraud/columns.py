@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['BANKSIM', 'PAYMENTS', 'Columns', 'as_columns', 'simulate_payments', 'check_table', 'shown', 'refuse_rows',
-           'read_number', 'read_time', 'text_of', 'as_text']
+           'read_number', 'text_times', 'read_time', 'text_of', 'as_text']
 
 # %% ../nbs/01c_columns.ipynb #2ed82e78
-import json
+import json, re, warnings
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from math import isfinite
 
 import numpy as np, pandas as pd
+from pandas.tseries.api import guess_datetime_format
 
 from .banksim import DataError
 
@@ -21,7 +22,7 @@ from .banksim import DataError
 class Columns:
     "Which column of a table says what."
     customer: str = "customer" # who pays; names or numbers
-    time: str = "time"         # when: timestamps, or numbers in any unit
+    time: str = "time"         # when: timestamps, text that holds them, or numbers in any unit
     amount: str = "amount"     # how much, in any one currency
     numeric: tuple = ()        # further numbers, each a channel of the path
     static: tuple = ()         # categories of the customer, such as age and gender
@@ -146,6 +147,51 @@ def read_number(
     refuse_rows(~np.isfinite(value), frame, name, "give a finite number, or drop the row")
     return value
 
+# %% ../nbs/01c_columns.ipynb #7e1d5a01
+_ISO_ZONE = r"\s*\d{4}.*[T\s]\s*\d.*(?:Z|[+-]\d\d(?::?\d\d)?)\s*$" # a moment in ISO 8601 with Z or an offset
+
+def _read_iso(column):
+    "Texts in ISO 8601 as timestamps, NaT for all others; in UTC if they have a time zone."
+    zoned = column.str.match(_ISO_ZONE, na=False).to_numpy(bool)
+    times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=bool(zoned.any()))
+    if zoned.any() and (times.notna() & ~zoned).any():
+        raise DataError(f"column {column.name!r} holds times with and without a time zone: "
+                        "give all of them one, or none")
+    return times
+
+# %% ../nbs/01c_columns.ipynb #7e1d5a02
+def _formats_of(text):
+    "The formats in which a text may be a time: two if day and month cannot be told apart."
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [guess_datetime_format(text, dayfirst=day_first) for day_first in (False, True)]
+    return list(dict.fromkeys(f for f in found if f and not re.match("%Y.?%d", f)))
+
+# %% ../nbs/01c_columns.ipynb #7e1d5a03
+def text_times(
+    frame: pd.DataFrame, # transactions
+    name: str,           # the column of times, as text
+) -> pd.Series:          # timestamps, in UTC if the texts have a time zone; NaT where there is no text
+    "Times that are written as text: in ISO 8601, or in one other format."
+    column = frame[name]
+    refuse_rows(pd.to_numeric(column, errors="coerce").notna().to_numpy(bool), frame, name,
+                "a plain number as text: convert it with pd.to_numeric")
+    there = column.notna()
+    dated = column.where(column.str.contains(r"\d", na=False)) # pandas reads "now" and "today" too
+    def unread(times): return (times.isna() & there).to_numpy(bool)
+    read = {"ISO 8601": _read_iso(dated)}
+    if unread(read["ISO 8601"]).any():
+        formats = _formats_of(column[there].iloc[0])
+        read |= {f: pd.to_datetime(dated, format=f, errors="coerce", utc="%z" in f.lower()) for f in formats}
+    whole = [times for times in read.values() if not unread(times).any()]
+    if len(whole) > 1:
+        refuse_rows((whole[0] != whole[1]).to_numpy(bool) & there.to_numpy(bool), frame, name,
+                    "day and month cannot be told apart: convert it with pd.to_datetime(..., dayfirst=...)")
+    best = min(read, key=lambda f: unread(read[f]).sum())
+    refuse_rows(unread(read[best]), frame, name, f"this is no time in the format {best}: "
+                "write all times as 2026-01-31 12:00:00, or convert them with pd.to_datetime")
+    return read[best]
+
 # %% ../nbs/01c_columns.ipynb #39fe6f09
 def _as_timestamps(column):
     "Python's dates and datetimes, and periods by their start, as timestamps."
@@ -166,7 +212,9 @@ def read_time(
     def wrong(what): return DataError(f"column {name!r} holds {column.dtype}, {what}")
     if types.is_bool_dtype(column): raise wrong("no times: give timestamps or numbers")
     if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column): return read_number(frame, name), "number"
-    if types.infer_dtype(column) in ("date", "datetime", "period"): column = _as_timestamps(column)
+    written = types.infer_dtype(column)
+    if written == "string" or types.is_string_dtype(column): column = text_times(frame, name)
+    elif written in ("date", "datetime", "period"): column = _as_timestamps(column)
     if not types.is_datetime64_any_dtype(column):
         raise wrong("neither timestamps nor numbers: convert it with pd.to_datetime")
     refuse_rows(column.isna().to_numpy(), frame, name, "give a time, or drop the row")
@@ -188,6 +236,15 @@ def text_of(
         raise wrong("holds half a character: decode the text anew with errors='replace'") from None
     return text
 
+# %% ../nbs/01c_columns.ipynb #7e1d5a05
+def _texts_at_once(values):
+    "Whole numbers or texts as text; None if each value has to be looked at."
+    if pd.api.types.infer_dtype(values, skipna=False) not in ("integer", "string"): return None
+    texts = [str(value) for value in (values if isinstance(values, list) else values.tolist())]
+    try: "".join(texts).encode()
+    except UnicodeEncodeError: return None
+    return texts
+
 # %% ../nbs/01c_columns.ipynb #5ef0e3bc
 def as_text(
     column: pd.Series, # values of any type
@@ -196,10 +253,11 @@ def as_text(
     plain = "string", "categorical", "interval", "period"
     mixed = column.dtype.kind == "O" and pd.api.types.infer_dtype(column) not in plain # 1 and True would be one value
     code, values = (np.arange(len(column)), column.tolist()) if mixed else pd.factorize(column)
-    texts = []
-    for i, value in enumerate(values):
-        try: texts.append(text_of(value))
+    def text_at(i, value):
+        try: return text_of(value)
         except DataError as e:
             row = column.index[(code == i).argmax()]
             raise DataError(f"row {shown(row)}, column {column.name!r}: {e}") from None
+    texts = _texts_at_once(values)
+    if texts is None: texts = [text_at(i, value) for i, value in enumerate(values)]
     return pd.Series(np.array([*texts, None], object)[code], column.index, dtype=object)

@@ -121,14 +121,15 @@ class BayesianGAN:
     def tensors(self, *arrays): # -> the same as tensors on the device
         "Arrays, where the model computes."
         return [torch.as_tensor(np.ascontiguousarray(a)).to(self.device) for a in arrays]
-    def fit(self, x, cond, y, unlabelled=None, seed=0):
+    def fit(self, x, cond, y, unlabelled=None, seed=0, weight=None): # weight: (rows,) how much each label counts
         "Samples the posterior, or takes it from a checkpoint that is complete."
         f, rows = self.features, self.tensors(*unlabelled, x, cond, np.asarray(y))
         if f is None: known = dict(n_categories=(8, 2, 5))
         else: known = dict(n_categories=f.n_categories, levels=f.inputs.levels(), amounts=f.inputs.amounts())
         self.config = steady(self.config, rows, **known)
+        if weight is not None: weight, = self.tensors(np.asarray(weight))
         self.posterior = sample_posterior(*rows, self.config, seed=seed, columns=f.names if f else (), **known,
-                                          **self.options)
+                                          weight_lab=weight, **self.options)
         return self
     def predict_samples(self, x, cond): # -> (samples, rows)
         "Probability of fraud by each posterior sample."
@@ -171,14 +172,18 @@ def fit_model(
     task: Task,
     name: str,     # one of `MODELS`
     seed: int = 0, # of the model's own draws
+    weight=None,   # how much each label counts, one number for each of `task.labelled`; the Bayesian GAN alone takes it
     **options,     # of `BayesianGAN`: checkpoint, progress, device
 ) -> tuple:        # the fitted model and its view of all rows
     "Fits a model on the labelled rows, with the others of the training set as unlabelled ones."
     model = make_model(name, task.config, task.features, **options)
+    if weight is not None and not isinstance(model, BayesianGAN):
+        raise ValueError(f"model = {name!r} takes no weights: leave weight out, or give 'SBGAN'")
+    weights = {} if weight is None else dict(weight=weight)
     x, rows = model_inputs(task, model), task.labelled
     rest = task.unlabelled if len(task.labelled) < len(task.train) else rows
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
-    return model.fit(x[rows], task.cond[rows], task.histories.y[rows].astype(int), unlabelled, seed), x
+    return model.fit(x[rows], task.cond[rows], task.histories.y[rows].astype(int), unlabelled, seed, **weights), x
 
 # %% ../nbs/09c_experiment.ipynb #403a48fe
 def cell_key(

@@ -16,17 +16,20 @@ from .columns import Columns, as_text, check_table, read_number, read_time, refu
 
 # %% ../nbs/01d_histories.ipynb #5db4e756
 def _as_labels(labels):
-    def value(v): return {0: 0., 1: 1.}.get(v) if pd.api.types.is_hashable(v) else None
-    values = labels.astype(object).map(value, na_action="ignore")
-    wrong = labels.notna() & values.isna()
+    "0, 1 or NaN for each label; -1 and missing values are NaN."
+    def value(v): return {-1: -1., 0: 0., 1: 1.}.get(v, np.inf) if pd.api.types.is_hashable(v) else np.inf
+    number = pd.api.types.is_numeric_dtype(labels) and not pd.api.types.is_complex_dtype(labels)
+    values = labels if number else labels.astype(object).map(value, na_action="ignore")
+    values = values.to_numpy(float, na_value=np.nan)
+    wrong = ~np.isnan(values) & ~np.isin(values, (-1, 0, 1))
     if wrong.any():
         found = f"the label of {shown(labels[wrong].index[0])} is {shown(labels[wrong].iloc[0])}"
-        raise DataError(f"{found}: give 1 for fraud, 0 for legitimate, or a missing value")
-    return pd.Series(values.to_numpy(float, na_value=np.nan), labels.index)
+        raise DataError(f"{found}: give 1 for fraud, 0 for legitimate, or a missing value or -1 for unknown")
+    return pd.Series(np.where(values == -1, np.nan, values), labels.index)
 
 # %% ../nbs/01d_histories.ipynb #1aea4d66
 def align_labels(
-    labels,          # series of 0, 1 and missing values, or an array with one for each row
+    labels,          # series of 0, 1 and missing values or -1, or an array with one for each row
     index: pd.Index, # of the transactions
 ) -> np.ndarray:     # (rows,) float64: 0, 1 or NaN
     "Each row's label, or NaN."
@@ -61,19 +64,27 @@ def _combine(parts): # (columns, rows) uint64 -> (rows,), as pandas combines the
     return total + np.uint64(97531)
 
 # %% ../nbs/01d_histories.ipynb #9c5fb452
+def _hash_words(column):
+    "Hashes of texts, each value hashed once; what is missing counts as the character 0."
+    code, values = pd.factorize(np.asarray(column, object))
+    return pd.util.hash_array(np.array([*values, "\0"], object), categorize=False)[code]
+
+# %% ../nbs/01d_histories.ipynb #2c8e4b10
 def content_hash(
     texts: list,   # of columns: lists or arrays of text, None where it is missing
     time,          # (rows,) numbers
     numbers: list, # of columns: lists or arrays of numbers
 ) -> np.ndarray:   # (rows,) uint64
     "A number for each row that depends on its content alone."
-    words = np.array([["\0" if text is None else text for text in column] for column in texts], object)
     time, sizes = np.asarray(time, float), np.array(numbers, float) + 0. # -0 is 0
     whole = (np.floor(time) == time) & (np.abs(time) < 2**53)
     clock = np.where(whole, np.where(whole, time, 0).astype("int64").view("float64"), time)
-    parts = [words, np.concatenate([clock[None], sizes])]
-    parts = [pd.util.hash_array(a.ravel(), categorize=a.size > 1000).reshape(a.shape) for a in parts]
-    return _combine(np.concatenate(parts))
+    figures = np.concatenate([clock[None], sizes])
+    if len(time) > 1000: words = np.array([_hash_words(column) for column in texts])
+    else:
+        words = np.array([["\0" if text is None else text for text in column] for column in texts], object)
+        words = pd.util.hash_array(words.ravel(), categorize=False).reshape(words.shape)
+    return _combine(np.concatenate([words, pd.util.hash_array(figures.ravel()).reshape(figures.shape)]))
 
 # %% ../nbs/01d_histories.ipynb #b135ab9c
 def tie_hash(
@@ -143,9 +154,10 @@ def check_ids(
 ):
     "Refuses ids that are missing or stand twice for one customer."
     if not columns.id: return
-    ids = as_text(frame[columns.id]).fillna("").astype(str)
-    refuse_rows((ids.str.strip() == "").to_numpy(bool), frame, columns.id, NEEDS_ID)
-    again = pd.DataFrame(dict(customer=customer, id=ids.to_numpy())).duplicated().to_numpy()
+    code, ids = pd.factorize(as_text(frame[columns.id]))
+    blank = np.array([*(text.strip() == "" for text in ids), True])
+    refuse_rows(blank[code], frame, columns.id, NEEDS_ID)
+    again = pd.Series(customer * len(ids) + code).duplicated().to_numpy()
     refuse_rows(again, frame, columns.id,
                 "another transaction of this customer has this id: drop one, or give it its own")
 
@@ -165,10 +177,14 @@ def read_category(
 # %% ../nbs/01d_histories.ipynb #b12af31e
 def _ordered(frame, columns, time, customer):
     "The rows by customer, time and content."
-    tied = pd.DataFrame(dict(customer=customer, time=time)).duplicated(keep=False).to_numpy()
-    tie = np.zeros(len(frame), "uint64")
-    if tied.any(): tie[tied] = tie_hash(frame[tied], columns)
-    return np.lexsort((tie, time, customer))
+    order = np.lexsort((time, customer))
+    before, after = order[:-1], order[1:]
+    same = (time[before] == time[after]) & (customer[before] == customer[after])
+    tied = np.append(same, False) | np.append(False, same)
+    if tied.any():
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((tie_hash(frame.iloc[rows], columns), time[rows], customer[rows]))]
+    return order
 
 # %% ../nbs/01d_histories.ipynb #bc06cc00
 def _labels_of(frame, columns, labels):
@@ -182,7 +198,7 @@ def _labels_of(frame, columns, labels):
 def make_histories(
     frame: pd.DataFrame, # transactions in any order
     columns: Columns,
-    labels=None,         # series or array of 0, 1 and missing values; None: the column of labels, if the table has it
+    labels=None,         # series or array of 0, 1 and missing values or -1; None: the table's own, if it has them
 ) -> Histories:          # row i belongs to row i of the table
     "Checks a table and puts its transactions into order."
     check_table(frame, columns)

@@ -167,6 +167,7 @@ def run_fingerprint(
     digest = hashlib.sha256()
     rows = target.x[::max(1, len(target.x) // 1000)]
     for a in (rows, target.cond, target.lab, target.hot_lab, target.y): digest.update(a.cpu().numpy().tobytes())
+    if target.weight_lab is not None: digest.update(target.weight_lab.cpu().numpy().tobytes())
     about = dict(
         asdict(target.config), seed=seed, rows=len(target.x), columns=target.net.n_in,
         n_categories=target.net.n_categories, data=digest.hexdigest())
@@ -255,11 +256,12 @@ def sample_posterior(
     levels=None,            # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
     amounts=None,           # (columns,) which columns hold the amount, for `amount_prior_mean`; None: none
     interrupted: str = "keep", # what Ctrl-C does: "keep" returns the draws so far, if any; "raise" ends the program
+    weight_lab=None,        # (labelled rows,) how much each label counts; only ratios matter; None: all alike
 ) -> Posterior:             # samples of the discriminators' weights
     "Samples discriminators and generators by SGHMC."
     given, config = config, longer_schedule(config, len(x_lab))
     _check_keeps(config)
-    target = make_target(x, cond, x_lab, cond_lab, y_lab, config, n_categories, levels, amounts)
+    target = make_target(x, cond, x_lab, cond_lab, y_lab, config, n_categories, levels, amounts, weight_lab)
     rng = torch.Generator(target.x.device).manual_seed(seed)
     memory = _memory()
     about = run_fingerprint(target, seed)
