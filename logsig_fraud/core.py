@@ -225,7 +225,7 @@ def atomic_write(
 
 # %% ../nbs/00_core.ipynb #e8a53b17
 def optional(
-    module: str, # what to import, such as "captum.attr"
+    module: str, # what to import, such as "dask.distributed"
     extra: str,  # the extra that installs it: cluster, redis, explain, baselines, audit or kaggle
 ):               # the module
     "A module from an extra, or an error that says how to install it."

@@ -184,7 +184,7 @@ def load_dataset(
         name = "local" if source == "banksim" else str(source)
         return make_dataset(load_transactions(name, **simulated), min_history=min_history)
     columns = named.columns if named and columns is None else as_columns(columns)
-    table, name = _read_named(source) if named else (_read_file(Path(source)), Path(source).name)
+    table, name = _read_named(str(source)) if named else (_read_file(Path(source)), Path(source).name)
     data = make_dataset(table, columns, label, min_history, name)
     print(data.provenance)
     return data

@@ -153,7 +153,7 @@ def _walk(points, first, customer, position, config):
         yield rows[here], close_signature(*((sig, now) if whole else (sig[slot[here]], now[slot[here]])), t + 1, config)
 
 # %% ../nbs/03a_logsignatures.ipynb #b3c89591
-def _fill(out, histories, config, scale, block_bytes=2**22):
+def _fill(out, histories, config, scale, progress=True, block_bytes=2**22):
     "Writes the log-signature of every row into `out`, block by block."
     points = path_points(histories, config, scale)
     first = first_events(histories, config)
@@ -172,7 +172,7 @@ def _fill(out, histories, config, scale, block_bytes=2**22):
     def work(rows):
         for these, x in _walk(points, first, histories.customer[rows], position[rows], config): out[rows[these]] = x
         return len(rows)
-    bar = tqdm(total=len(position), unit="row", unit_scale=True, delay=2, desc="log-signatures")
+    bar = tqdm(total=len(position), unit="row", unit_scale=True, delay=2, desc="log-signatures", disable=not progress)
     with ThreadPoolExecutor(workers) as pool, bar:
         for n in pool.map(work, np.split(by_customer, cuts)): bar.update(n)
     return out
@@ -196,15 +196,16 @@ def prefix_logsignatures(
     dtype: str = "float32",          # type of the output; the work is done in float64
     out: str | Path | None = None,   # .npy file to write; the result is then a read-only memory map
     cache: bool = False,             # keep the result in `cache_dir()` and take it from there the next time
+    progress: bool = True,           # a bar where it takes more than two seconds
 ) -> np.ndarray:                     # (rows, logsig_dim(2 * channels + 3, depth)), row i for `histories.event[i]`
     "The log-signature of every row's history up to and with its own transaction, in one pass."
     if cache and out is not None: raise ValueError("give a file to write or cache=True, not both")
     if cache: out = cache_dir() / f"logsignatures-{_fingerprint(histories, config, scale, dtype)}.npy"
     shape = len(histories.event), logsig_dim(2 * histories.values.shape[1] + 3, config.depth)
-    if out is None: return _fill(np.empty(shape, dtype), histories, config, scale)
+    if out is None: return _fill(np.empty(shape, dtype), histories, config, scale, progress)
     if not (cache and out.exists()):
         with atomic_write(out) as part:
-            _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), histories, config, scale).flush()
+            _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), histories, config, scale, progress).flush()
     return np.load(out, mmap_mode="r")
 
 # %% ../nbs/03a_logsignatures.ipynb #000351fe

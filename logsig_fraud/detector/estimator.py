@@ -7,6 +7,7 @@ __all__ = ['FraudDetector', 'check_labels', 'detector_config', 'fresh_seed', 'ro
 
 # %% ../../nbs/detector/04a_estimator.ipynb #b46b1f2c
 import hashlib, secrets, warnings
+from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import numpy as np, pandas as pd, torch
@@ -14,6 +15,7 @@ from fastcore.basics import patch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import average_precision_score
 from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
 
 from ..columns import Columns, DataError, as_columns, as_text, check_table, read_number, read_time
 from ..conditions import check_max_categories
@@ -24,6 +26,7 @@ from ..experiment import _columns_of, finish_task, fit_model
 from ..features import learnable_rows
 from ..histories import align_labels, make_histories
 from ..posterior import check_level
+from ..sampler import longer_schedule
 from ..tensor_ops import as_tensor, one_hot
 
 # %% ../../nbs/detector/04a_estimator.ipynb #6b7c504c
@@ -150,6 +153,12 @@ def weights_of(
     raise DataError(f"sample_weight has shape {weight.shape}, but there are {len(index)} transactions: "
                     "give one for each, or a series with their index")
 
+# %% ../../nbs/detector/04a_estimator.ipynb #3dba059c
+@contextmanager
+def _bar(epochs, wanted):
+    "One bar through features, which count as a tenth of the epochs, and sampling -> the bar, epochs."
+    with tqdm(total=epochs + epochs // 10, unit="step", desc="fit", disable=not wanted) as bar: yield bar, epochs
+
 # %% ../../nbs/detector/04a_estimator.ipynb #a15e410e
 @patch
 def fit(self: FraudDetector,
@@ -176,11 +185,13 @@ def fit(self: FraudDetector,
     labelled = train[~np.isnan(h.y[train])]
     check_labels(h.y[labelled])
     unlikely_rate(1, 1, base_rate)
-    fitted = train, train[:0], *_columns_of(h, columns, config, train, self.max_categories)
-    task = finish_task(h, config, fitted, labelled)
-    options = dict(device="cpu", interrupted="keep", progress=bool(progress or self.verbose))
-    if sample_weight is not None: options["weight"] = weights_of(sample_weight, transactions.index, place[labelled])
-    model, _ = fit_model(task, "SBGAN", seed, **options)
+    weight = weights_of(sample_weight, transactions.index, place[labelled])
+    with _bar(longer_schedule(config, len(labelled)).epochs, progress or self.verbose) as (bar, step):
+        fitted = train, train[:0], *_columns_of(h, columns, config, train, self.max_categories)
+        task = finish_task(h, config, fitted, labelled)
+        bar.update(bar.total - step)
+        options = dict(device="cpu", interrupted="keep", callbacks=(lambda run: bar.update(),), weight=weight)
+        model, _ = fit_model(task, "SBGAN", seed, **options)
     self.posterior_, self.features_ = model.posterior, replace(task.features, config=model.config)
     self._describe(task, transactions.iloc[place[train]], transactions.iloc[place[labelled]])
     self._warn(task, base_rate)

@@ -8,12 +8,13 @@ __all__ = ['FARTHEST', 'ALLOWED', 'Events', 'mark_of', 'check_zone', 'read_times
 
 # %% ../../nbs/detector/06a_events.ipynb #df1788f5
 import hashlib
+from datetime import datetime
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np, pandas as pd
 
-from ..columns import DataError, as_text, check_table, read_number, read_time, refuse_rows, shown, text_of
+from ..columns import DataError, as_text, check_table, read_number, read_time, refuse_rows, shown, text_of, text_times
 from ..conditions import OTHER, band_levels, level_numbers
 from ..features import FeatureMap
 from ..histories import NEEDS_ID, content_hash, tie_hash
@@ -65,6 +66,7 @@ def read_times(
 ) -> np.ndarray:               # (rows,) days, or as the numbers are
     "The times of a table, if they are of the kind that training had."
     name = features.columns.time
+    if isinstance(frame[name].iloc[0], str): frame = frame.assign(**{name: text_times(frame, name)})
     time, kind = read_time(frame, name)
     features.check_kind(kind)
     first = frame[name].iloc[0] # also dates and periods, which have no zone
@@ -118,7 +120,7 @@ def _one_time(value, name):
     try:
         number = isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
         if number: return float(value), "number", None
-        when = pd.Timestamp(value) if not isinstance(value, str) else pd.NaT
+        when = pd.Timestamp(datetime.fromisoformat(value) if isinstance(value, str) else value)
         if not pd.isna(when):
             microseconds = when.to_datetime64().astype("datetime64[us]").astype("int64")
             return microseconds / 86_400e6, "timestamp", when.tz is not None
