@@ -36,7 +36,7 @@ def drawn_in(self: FraudDetector,
     judged: pd.DataFrame, # probability, history
 ) -> np.ndarray:          # (rows,) probabilities, drawn towards the average where the history is short
     "What rows are ranked by."
-    base, full = self.about_["rate"], self.features_.config.min_history
+    base, full = self.about_["rate"], max(1., min(self.features_.config.min_history, self.about_["history"]))
     return base + (judged.probability.to_numpy() - base) * np.minimum(judged.history.to_numpy() / full, 1)
 
 @patch
