@@ -124,8 +124,9 @@ def unscaled(self: FeatureMap,
     h = replace(histories, values=np.clip(histories.values, -LARGEST * self.scale, LARGEST * self.scale))
     without = (self.config.first_event == "drop") & (h.length == 1) # the first transaction has no path then
     if without.any() or not len(h): logsig = np.zeros((len(h), self.words), "float32")
-    if without.any(): logsig[~without] = prefix_logsignatures(h.select(~without), self.config, self.scale, progress=False)
-    elif len(h): logsig = prefix_logsignatures(h, self.config, self.scale, progress=False)
+    def signatures(h): return prefix_logsignatures(h, self.config, self.scale, progress=False)
+    if without.any(): logsig[~without] = signatures(h.select(~without))
+    elif len(h): logsig = signatures(h)
     return self.join_amounts(logsig, h.amount, [level_numbers(h.categories(c), self.levels[c]) for c in self.own])
 
 # %% ../nbs/03c_features.ipynb #3d56de9e

@@ -30,7 +30,8 @@ def row_mask(
         raise DataError(f"rows has {len(rows)} entries, but there are {len(index)} transactions: give one for each")
     absent = rows[~np.isin(rows, index)]
     if len(absent):
-        raise DataError(f"row {shown(absent.tolist()[0])} is not in the index of the transactions: give labels of the index")
+        first = shown(absent.tolist()[0])
+        raise DataError(f"row {first} is not in the index of the transactions: give labels of the index")
     return index.isin(rows)
 
 # %% ../../nbs/detector/03b_checks.ipynb #ff7a439f
@@ -44,7 +45,8 @@ def since_mask(
     time, kind = read_time(transactions, columns.time)
     try: start = float(since) if kind == "number" else pd.Timestamp(since)
     except (TypeError, ValueError): start = pd.NaT
-    if pd.isna(start): raise DataError(f"since = {since!r} is not allowed: give a {kind}, as column {columns.time!r} has it")
+    if pd.isna(start):
+        raise DataError(f"since = {since!r} is not allowed: give a {kind}, as column {columns.time!r} has it")
     if kind == "number": return time >= start
     zone = getattr(transactions[columns.time].dtype, "tz", None)
     if zone is not None and start.tz is None: start = start.tz_localize(zone)
@@ -84,9 +86,10 @@ def cost_of(
     if isinstance(cost, pd.Series): cost = cost.reindex(index).to_numpy(float)
     elif isinstance(cost, money): cost = np.full(len(amount), float(cost))
     elif isinstance(cost, (int, float, np.number)) and not isinstance(cost, bool): cost = cost * np.abs(amount)
-    else: raise ValueError(f"{name} = {cost!r} is not allowed: give a share of the amount, money(5), or a series of sums")
-    if not (np.isfinite(cost) & (cost >= 0)).all(): raise ValueError(f"{name} must be a finite sum of at least 0 for every row")
-    return cost
+    else:
+        raise ValueError(f"{name} = {cost!r} is not allowed: give a share of the amount, money(5), or a series of sums")
+    if (np.isfinite(cost) & (cost >= 0)).all(): return cost
+    raise ValueError(f"{name} must be a finite sum of at least 0 for every row")
 
 # %% ../../nbs/detector/03b_checks.ipynb #ac941244
 class FitWarning(UserWarning):
@@ -105,11 +108,13 @@ def uncovered(
     for name, values in ((columns.time, h.time), (columns.amount, h.amount)):
         low, high = values[labelled].min(), values[labelled].max()
         share = np.mean((values[train] < low) | (values[train] > high))
-        if share > OUTSIDE: found.append(f"{share:.0%} of the rows lie outside the labels in {name!r}: label some of them too")
+        if share > OUTSIDE:
+            found.append(f"{share:.0%} of the rows lie outside the labels in {name!r}: label some of them too")
     for name in columns.category:
         codes = h.categories(name).codes
         share = 1 - np.isin(codes[train], codes[labelled]).mean()
-        if share > OUTSIDE: found.append(f"{share:.0%} of the rows have a {name!r} that no label has: label some of them too")
+        if share > OUTSIDE:
+            found.append(f"{share:.0%} of the rows have a {name!r} that no label has: label some of them too")
     return found
 
 # %% ../../nbs/detector/03b_checks.ipynb #e0367337
@@ -120,7 +125,8 @@ def unlikely_rate(
 ) -> list:                    # sentences
     "Whether the labels have frauds far from the stated share."
     if base_rate is None: return []
-    if not 0 < base_rate < 1: raise ValueError(f"base_rate = {base_rate!r} is not allowed: give a share between 0 and 1")
+    if not 0 < base_rate < 1:
+        raise ValueError(f"base_rate = {base_rate!r} is not allowed: give a share between 0 and 1")
     rate, error = frauds / n, np.sqrt(base_rate * (1 - base_rate) / n)
     if abs(rate - base_rate) < 4 * error or .5 < rate / base_rate < 2: return []
     return [f"{rate:.2%} of the labels are fraud, but {base_rate:.2%} of the transactions are said to be: "
@@ -138,8 +144,8 @@ def lost_values(
         share = (level_numbers(category, kept) < 0).mean()
         there = len(np.unique(category.codes[category.codes >= 0]))
         if share > .01 and there > len(kept):
-            found.append(f"{name!r} has {there:,} values, of which {len(kept)} are told apart: {share:.1%} of the rows have another; "
-                         "raise max_categories, or name the column as an entity")
+            found.append(f"{name!r} has {there:,} values, of which {len(kept)} are told apart: {share:.1%} of the rows "
+                         "have another; raise max_categories, or name the column as an entity")
     return found
 
 # %% ../../nbs/detector/03b_checks.ipynb #73eb7d65
@@ -163,5 +169,5 @@ def missing_history(
 ) -> str:                # empty if nothing is missing
     "Whether a table seems to lack the history that training had."
     if not len(length) or usual < 5 or np.median(length) >= usual / 5: return ""
-    return (f"these rows have a history of {np.median(length):g} transactions in the median, those of training had {usual:g}: "
-            "give the table with the customers' earlier transactions too, and name the rows with rows= or since=")
+    return (f"these rows have a history of {np.median(length):g} transactions in the median, those of training had "
+            f"{usual:g}: give the table with the customers' earlier transactions too, and name the rows with rows= or since=")

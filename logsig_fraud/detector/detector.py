@@ -61,7 +61,7 @@ def rank(self: FraudDetector,
     rows=None,                  # labels or a mask of the rows that are asked about; None: all
     since=None,                 # a time from which on rows are asked about; None: all
     reasons: bool = False,      # a sentence for each row; needs an index that names each row once
-) -> pd.DataFrame:              # customer, time, amount, categories, score, then `predict_interval` and the expected saving
+) -> pd.DataFrame:              # customer, time, amount, categories, score, then `predict_interval` and saving
     "The rows to look at first."
     if by not in ("probability", "saving"):
         raise ValueError(f"by = {by!r} is not allowed: give 'probability' or 'saving'")
@@ -73,8 +73,8 @@ def rank(self: FraudDetector,
     score = self.drawn_in(judged)
     judged["saving"] = expected_saving(judged.probability, amount, alpha)
     judged.insert(0, "score", score if by == "probability" else expected_saving(score, amount, alpha))
-    order = np.lexsort((tie_hash(transactions.iloc[asked], c), -judged.score.to_numpy()))[:rows_of_budget(budget, len(asked))]
-    top = self.with_facts(judged, transactions, asked).iloc[order]
+    order = np.lexsort((tie_hash(transactions.iloc[asked], c), -judged.score.to_numpy()))
+    top = self.with_facts(judged, transactions, asked).iloc[order[:rows_of_budget(budget, len(asked))]]
     return top.assign(reason=self.sentences(transactions, top.index)) if reasons else top
 
 # %% ../../nbs/detector/04b_detector.ipynb #a8ca5913
@@ -105,7 +105,7 @@ def decide(
 def triage(self: FraudDetector,
     transactions: pd.DataFrame, # with the histories of their customers
     budget,                     # rows that people can look at: a number, or a share below 1
-    alpha: float = 0.02,        # what blocking a good customer costs, as a share of the amount, if `block_cost` is not given
+    alpha: float = 0.02,        # what blocking a good customer costs, as a share of the amount; see `block_cost`
     review_cost: float = 0.0,   # what a person's look costs: a share of the amount, `money(...)` or a series of sums
     level: float = 0.9,         # of the interval that decides what is clear
     miss_cost=1.0,              # what a fraud costs that is allowed, in the same forms

@@ -39,7 +39,8 @@ class FraudDetector(ClassifierMixin, BaseEstimator):
         random_state: int | None = 0,    # of every draw; None: a fresh one in every `fit`, kept in `seed_`
         *,
         verbose: int = 0,                # 1: a bar during `fit`
-        customer=None, time=None, amount=None, numeric=None, static=None, category=None, id=None, entity=None, label=None, # instead of `columns`
+        customer=None, time=None, amount=None, numeric=None, static=None, category=None, # instead of `columns`
+        id=None, entity=None, label=None,
     ):
         self.columns, self.config = columns, config
         self.max_categories, self.random_state, self.verbose = max_categories, random_state, verbose
@@ -163,7 +164,7 @@ def _bar(epochs, wanted):
 @patch
 def fit(self: FraudDetector,
     transactions: pd.DataFrame, # one in a row, in any order
-    labels=None,                # series by index, or an array, of 0, 1 and missing values or -1; None: the column of labels
+    labels=None,                # series by index, or an array, of 0, 1 and missing values (or -1); None: the map's
     rows=None,                  # labels or a mask of the rows to learn from, the others are history; None: all
     sample_weight=None,         # series by index, or an array, of how much each labelled row counts; None: all alike
     base_rate: float | None = None, # share of frauds in the table, if it is known: labels far from it are warned about
@@ -200,7 +201,7 @@ def fit(self: FraudDetector,
 # %% ../../nbs/detector/04a_estimator.ipynb #e49e8158
 @patch
 def _asked(self: FraudDetector, transactions, rows=None, since=None):
-    "Histories of the rows that are asked about, in order; their numbers in the table; and where each stands in the answer."
+    "Histories of the rows that are asked about, in order; their numbers in the table; where each is in the answer."
     check_is_fitted(self)
     columns = self.features_.columns
     h = make_histories(transactions, columns)
@@ -231,7 +232,7 @@ def predict_interval(self: FraudDetector,
     level: float = 0.9,         # share of the posterior inside
     rows=None,                  # labels or a mask of the rows that are asked about; None: all
     since=None,                 # a time from which on rows are asked about; None: all
-) -> pd.DataFrame:              # index of the rows: probability, low, high, history (transactions), short_history (too few)
+) -> pd.DataFrame:              # by row: probability, low, high, history (transactions), short_history (too few)
     "The probability of fraud, its interval, and how much history it is based on."
     check_level(level)
     h, asked, back = self._asked(transactions, rows, since)
@@ -280,5 +281,5 @@ def score(self: FraudDetector,
 @patch(as_prop=True)
 def partial_fit(self: FraudDetector):
     "Not offered, and says why."
-    raise AttributeError("there is no partial_fit: a detector samples its posterior from all labels at once, so it cannot learn "
-                         "in parts; call fit with the whole table and all labels")
+    raise AttributeError("there is no partial_fit: a detector samples its posterior from all labels at once, so it "
+                         "cannot learn in parts; call fit with the whole table and all labels")

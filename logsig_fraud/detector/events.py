@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np, pandas as pd
 
-from ..columns import DataError, as_text, check_table, read_number, read_time, refuse_rows, shown, text_of, text_times
+from ..columns import (DataError, as_text, check_table, read_number, read_time, refuse_rows, shown, text_of,
+                                  text_times)
 from ..conditions import OTHER, band_levels, level_numbers
 from ..features import FeatureMap
 from ..histories import NEEDS_ID, content_hash, tie_hash
