@@ -124,7 +124,7 @@ def papermill(path, folder, **parameters):
     "Runs a notebook as a user would, from another folder -> (exit code, output)."
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = ["papermill", str(path), str(Path(folder, "out.ipynb")), *given, "-p", "out", str(folder)]
-    return limited(command, cwd=folder)
+    return limited(command, cwd=folder, env={"OMP_WAIT_POLICY": "PASSIVE"}) # threads that wait do not spin on a busy machine
 
 
 def check_papermill():

@@ -31,7 +31,8 @@ def main(out, nl, *options):
     quiet = ["--no-progress-bar", "--log-level", "ERROR", "--stderr-file", "-"] # "-": the bars come on stdout
     notebook = str(ROOT / "nbs" / "10_results.ipynb")
     command = ["papermill", *quiet, notebook, str(executed), "-p", "nl", nl, "-p", "out", str(out), *options]
-    pace = {"TQDM_MININTERVAL": "0.5"} if sys.stdout.isatty() else {}
+    pace = {"OMP_WAIT_POLICY": "PASSIVE"} # threads that wait do not spin on a busy machine
+    if sys.stdout.isatty(): pace["TQDM_MININTERVAL"] = "0.5"
     show(f"starting nbs/10_results.ipynb with nl = {nl}")
     with open(log, "wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env={**pace, **os.environ})
