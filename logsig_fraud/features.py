@@ -88,7 +88,7 @@ class FeatureMap:
 @patch(as_prop=True)
 def n_categories(self: FeatureMap) -> tuple:
     "How many values each condition has."
-    def count(names): return [len(self.levels[c]) for c in names]
+    def count(names): return [max(len(self.levels[c]), 1) for c in names] # a column that is all missing has none
     return (*count(self.columns.static), *[N_RISK] * len(self.bands or ()), *count(self.own)) or (1,)
 
 @patch(as_prop=True)
@@ -162,7 +162,7 @@ def fit_risk(self: FeatureMap,
         y = h.event_y if everything else h.event_y[h.event[rows]]
         category = h.event_category[c] if everything else h.categories(c)[rows]
         overall = risk_bands(np.zeros(len(y)), y).iloc[0]
-        return pd.concat([risk_bands(category, y), pd.Series({OTHER: overall})])
+        return pd.concat([risk_bands(category, y).drop(OTHER, errors="ignore"), pd.Series({OTHER: overall})])
     return replace(self, bands={c: bands(c) for c in self.columns.category})
 
 @patch
