@@ -132,4 +132,4 @@ CHECKS = {"reading order": check_order, "quick top level": check_top_level, "res
 
 if __name__ == "__main__": # one check by its name, or a piece of it
     for name, check in CHECKS.items():
-        if sys.argv[1] in name: print(f"{name}: {check() or 'ok'}")
+        if not sys.argv[1:] or sys.argv[1] in name: print(f"{name}: {check() or 'ok'}")
