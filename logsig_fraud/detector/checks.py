@@ -12,7 +12,7 @@ import warnings
 import numpy as np, pandas as pd
 
 from ..columns import Columns, DataError, read_number, read_time, shown
-from ..conditions import level_numbers
+from ..conditions import lost_share
 from ..features import FeatureMap
 from ..histories import Histories
 from ..posterior import Posterior, verdict
@@ -139,12 +139,9 @@ def lost_values(
 ) -> list:                # sentences
     "Categories of which a notable share is not told apart."
     found = []
-    for name in features.columns.conditions:
-        category, kept = histories.categories(name)[train], features.levels[name]
-        share = (level_numbers(category, kept) < 0).mean()
-        there = len(np.unique(category.codes[category.codes >= 0]))
-        if share > .01 and there > len(kept):
-            found.append(f"{name!r} has {there:,} values, of which {len(kept)} are told apart: {share:.1%} of the rows "
+    for name, (kept, there, share) in lost_share(histories, train, features.levels).items():
+        if share > .01:
+            found.append(f"{name!r} has {there:,} values, of which {kept} are told apart: {share:.1%} of the rows "
                          "have another; raise max_categories, or name the column as an entity")
     return found
 
@@ -170,4 +167,5 @@ def missing_history(
     "Whether a table seems to lack the history that training had."
     if not len(length) or usual < 5 or np.median(length) >= usual / 5: return ""
     return (f"these rows have a history of {np.median(length):g} transactions in the median, those of training had "
-            f"{usual:g}: give the table with the customers' earlier transactions too, and name the rows with rows= or since=")
+            f"{usual:g}: give the table with the customers' earlier transactions too, and name the rows with rows= or "
+            "since=")
