@@ -30,6 +30,7 @@ CHOICES = dict(
     path_scale=("max", "none"),         # max: gap and amount over their maxima, as the paper writes
     terms=("log", "signature"),         # of level 2. log: areas; signature: integrals, which can be bent
     scaling=("none", "standard", "asinh"),
+    entity_labels=("timestamps", "always", "never"), # when labels of an entity's earlier payments are read
     feature_set=("paper", "extended"),  # extended: what the current transaction's category tells as well
     fit_on=("train", "all"),            # all: maxima and scaling see the test rows, the leak of the paper's code
     bands=("labelled", "all"),          # all: risk bands see every label, the leak of the paper's code
@@ -50,7 +51,7 @@ BOUNDS = dict(
     prior_gain=(1e-6, inf), amount_prior_half_life=(1e-6, inf), raw_levels=(0, 5), epochs=(1, inf), n_critic=(1, inf),
     batch=(1, inf), labelled_batch=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
     friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf),
-    thin=(1, inf), schedule_labels=(0, inf), checkpoint_every=(1, inf))
+    thin=(1, inf), label_delay=(0, inf), schedule_labels=(0, inf), checkpoint_every=(1, inf))
 
 # %% ../nbs/00_core.ipynb #a70062d5
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class NetworkConfig:
     # log-odds of fraud that a standard deviation of the amount adds a priori, scaled and unscaled; empty: none
     amount_prior_mean: tuple = ()
     amount_prior_half_life: float = 20.0 # labelled frauds that halve the prior mean of the amount
+    entity_prior_mean: float = 1.0      # weight that the log-odds of an entity have a priori
     weight_decay: float = 0.0           # added to the gradient, per unit of weight
 
 # %% ../nbs/00_core.ipynb #981f975a
@@ -121,6 +123,10 @@ class Config(SamplerConfig, NetworkConfig):
     scaling: str = "asinh"              # what is done to each of these columns afterwards
     raw_levels: int = 1                 # signature levels whose columns also enter unscaled, only standardised
     feature_set: str = "paper"          # paper: gap, amount, age, gender, risk level; extended: the category as well
+    # half-lives (days) of the memory of a customer's habits, if times are timestamps; empty: no habits
+    half_lives: tuple = ()
+    entity_labels: str = "timestamps"   # whether an entity's share of frauds is read, with the extended feature set
+    label_delay: float = 7.0            # time after which a label is known to it, in days or in the table's unit
     level_weights: tuple = ()           # factor for the columns of each signature level; empty: all 1
     fit_on: str = "train"               # rows that maxima and scaling are fitted on
     bands: str = "labelled"             # rows that the risk bands of categories are fitted on
@@ -154,7 +160,8 @@ _AS_CODED = dict(
 
 PRESETS = dict(
     default=dict(
-        feature_set="extended", depth=2, terms="signature", prior_gain=2.0, prior_scales=(1.0, 0.3, 0.1),
+        feature_set="extended", half_lives=(1.0, 7.0, 30.0), depth=2, terms="signature", prior_gain=2.0,
+        prior_scales=(1.0, 0.3, 0.1),
         amount_prior_mean=(3.4, 6.8), amount_prior_half_life=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1,
         lambda_gp=0.1, lr_d=0.1, friction=0.05, grad_clip=10.0, embedding_step="prior", epochs=400, burn_in=200, thin=2,
         schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors"),

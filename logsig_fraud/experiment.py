@@ -48,7 +48,8 @@ class Task:
 
 # %% ../nbs/09c_experiment.ipynb #36b4d0df
 _PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling",
-         "level_weights", "raw_levels", "feature_set", "fit_on", "min_history")
+         "level_weights", "raw_levels", "feature_set", "half_lives", "entity_labels", "fit_on",
+         "min_history")
 
 def _columns_of(histories, columns, config, train, max_categories=30):
     "What depends on the split alone: the map without risk bands, columns and inputs."
@@ -72,7 +73,9 @@ def finish_task(
 ) -> Task:
     "Adds what depends on the labels."
     train, test, features, x, z = fitted
-    features = replace(features, config=config).fit_risk(histories, labelled)
+    features = replace(features, config=config).fit_labels(histories, labelled)
+    names, time = features.entity_names(histories), histories.time
+    x, z = features.join_entities(x, names, time), features.join_entities(z, names, time)
     return Task(histories, features, train, test, labelled, x, z, features.conditions(histories))
 
 def make_task(
@@ -125,7 +128,7 @@ class BayesianGAN:
         "Samples the posterior, or takes it from a checkpoint that is complete."
         f, rows = self.features, self.tensors(*unlabelled, x, cond, np.asarray(y))
         if f is None: known = dict(n_categories=(8, 2, 5))
-        else: known = dict(n_categories=f.n_categories, levels=f.inputs.levels(), amounts=f.inputs.amounts())
+        else: known = dict(n_categories=f.n_categories, levels=f.prior_levels, amounts=f.prior_kinds)
         self.config = steady(self.config, rows, **known)
         if weight is not None: weight, = self.tensors(np.asarray(weight))
         self.posterior = sample_posterior(*rows, self.config, seed=seed, columns=f.names if f else (), **known,

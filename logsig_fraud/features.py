@@ -19,6 +19,8 @@ from .banksim import DataError
 from .columns import Columns, shown
 from .conditions import N_RISK, OTHER, conditions, fit_levels, level_numbers, risk_bands
 from .core import Config
+from .entities import ENTITY_COLUMNS, EntityLabels, entity_columns, fit_entities
+from .habits import Habits, decay, fit_habits, habit_columns, habit_memory
 from .histories import Histories
 from .inputs import (CATEGORY_COLUMNS, LARGEST, CategoryAmounts, Inputs,
                                  fit_category_amounts, fit_inputs, term_words)
@@ -74,6 +76,8 @@ class FeatureMap:
     amounts: dict              # category of a transaction -> `CategoryAmounts`; empty for the paper's feature set
     inputs: Inputs | None = None # from log-signatures and the columns behind them to what the model reads
     bands: dict | None = None  # category of a transaction -> `risk_bands`; None: not fitted yet
+    habits: Habits | None = None # of customers; None: not read
+    entities: dict | None = None # column -> `EntityLabels`; None: not fitted yet
 
     @property
     def extended(self): return self.config.feature_set == "extended"
@@ -83,6 +87,12 @@ class FeatureMap:
     def words(self): return logsig_dim(self.d, self.config.depth) # columns of the log-signature
     @property
     def own(self): return self.columns.category if self.extended else () # conditions of the transaction itself
+    @property
+    def memory(self): return len(decay(0., self.habits.half_lives)) if self.habits else 0 # numbers in it
+    @property
+    def parties(self): # columns of entities whose labels are read
+        wanted = dict(timestamps=self.time_kind == "timestamp", always=True, never=False)[self.config.entity_labels]
+        return self.columns.entity if self.extended and wanted else ()
 
 # %% ../nbs/03c_features.ipynb #55a812aa
 @patch(as_prop=True)
@@ -102,32 +112,50 @@ def names(self: FeatureMap) -> tuple:
     terms = coordinate_names(augmented_channels(self.columns.channels), self.config.depth, self.config.terms)
     raw = [f"{n}, as it is" for n in terms[:self.inputs.raw_columns]]
     worth = [f"{n.replace('amount', self.columns.amount)} of its {c}" for c in self.own for n in CATEGORY_COLUMNS]
-    return (*terms, *raw, *worth)
+    habits = [n.replace("amount", self.columns.amount) for n in (self.habits.names if self.habits else ())]
+    return (*terms, *raw, *worth, *habits, *(f"{n}, at its {c}" for c in self.entities or () for n in ENTITY_COLUMNS))
+
+@patch(as_prop=True)
+def prior_levels(self: FeatureMap) -> np.ndarray:
+    "The level of each input, by which the prior believes in it; entities count as level 1."
+    return np.append(self.inputs.levels(), np.ones(len(self.entities or ()) * len(ENTITY_COLUMNS), int))
+
+@patch(as_prop=True)
+def prior_kinds(self: FeatureMap) -> np.ndarray:
+    "Which inputs the prior has an opinion on: 1 and 2 for the amount, see `Inputs`, 3 for log-odds of an entity."
+    odds = [3 * name.startswith("log-odds") for name in ENTITY_COLUMNS]
+    return np.append(self.inputs.amounts(), odds * len(self.entities or ())).astype(int)
 
 # %% ../nbs/03c_features.ipynb #68fc93b6
 @patch
-def join_amounts(self: FeatureMap,
+def join_columns(self: FeatureMap,
     logsig: np.ndarray, # (rows, words) log-signatures of paths in units of `scale`
     amount: np.ndarray, # (rows,) in the data's currency
+    time: np.ndarray,   # (rows,)
     own: list,          # for each condition of the transaction itself, (rows,) level numbers
+    memory: np.ndarray | None, # (rows, memory) from `habit_memory`; None without habits
 ) -> np.ndarray:        # (rows, columns) float32
-    "Log-signatures, and behind them what amounts are worth; what is absurd is cut to what single precision holds."
-    worth = [usual(amount, numbers) for usual, numbers in zip(self.amounts.values(), own)]
-    if worth: logsig = np.concatenate([logsig, *worth], 1)
+    "Log-signatures, and behind them amounts in their category and habits; absurd values are cut to single precision."
+    amount = np.clip(amount, -LARGEST * self.scale[1], LARGEST * self.scale[1])
+    further = [usual(amount, numbers) for usual, numbers in zip(self.amounts.values(), own)]
+    if self.habits: further.append(habit_columns(self.habits, memory, amount, time))
+    if further: logsig = np.concatenate([logsig, *further], 1)
     return np.clip(logsig, -LARGEST, LARGEST, out=logsig)
 
 @patch
 def unscaled(self: FeatureMap,
     histories: Histories,
 ) -> np.ndarray: # (rows, columns) float32
-    "The features of all rows before `Inputs`: what baselines read."
+    "The features of all rows before `Inputs`, without those of entities."
     h = replace(histories, values=np.clip(histories.values, -LARGEST * self.scale, LARGEST * self.scale))
     without = (self.config.first_event == "drop") & (h.length == 1) # the first transaction has no path then
     if without.any() or not len(h): logsig = np.zeros((len(h), self.words), "float32")
     def signatures(h): return prefix_logsignatures(h, self.config, self.scale, progress=False)
     if without.any(): logsig[~without] = signatures(h.select(~without))
     elif len(h): logsig = signatures(h)
-    return self.join_amounts(logsig, h.amount, [level_numbers(h.categories(c), self.levels[c]) for c in self.own])
+    own = [level_numbers(h.categories(c), self.levels[c]) for c in self.own]
+    memory = habit_memory(h, self.habits.half_lives) if self.habits else None
+    return self.join_columns(logsig, h.amount, h.time, own, memory)
 
 # %% ../nbs/03c_features.ipynb #3d56de9e
 def fit_features(
@@ -137,7 +165,7 @@ def fit_features(
     rows: np.ndarray | None = None, # training rows, labelled or not; None: all
     max_categories: int = 30,     # values of a category that are told apart, the most frequent
 ) -> tuple:                       # `FeatureMap` without risk bands; features of all rows before scaling, see `unscaled`
-    "Learns scales, scaling, levels and usual amounts."
+    "Learns scales, scaling, levels, usual amounts and habits."
     h, everything = histories, np.arange(len(histories))
     rows = everything if rows is None or config.fit_on == "all" else rows
     if not len(rows): raise DataError("the table has no rows: there is nothing to learn from")
@@ -146,24 +174,30 @@ def fit_features(
     draft = FeatureMap(columns, config, h.time_kind, levels, scale, {})
     def usual(c):
         return fit_category_amounts(h.amount[rows], level_numbers(h.categories(c), levels[c])[rows], len(levels[c]))
-    draft = replace(draft, amounts={c: usual(c) for c in draft.own})
+    remembers = draft.extended and h.time_kind == "timestamp" and config.half_lives
+    habits = fit_habits(h.amount[rows], config.half_lives) if remembers else None
+    draft = replace(draft, amounts={c: usual(c) for c in draft.own}, habits=habits)
     x = draft.unscaled(h)
     return replace(draft, inputs=fit_inputs(x[rows], config, draft.d, config.depth)), x
 
 # %% ../nbs/03c_features.ipynb #668bd16f
 @patch
-def fit_risk(self: FeatureMap,
+def fit_labels(self: FeatureMap,
     histories: Histories, # with labels
     rows: np.ndarray,     # the labelled training rows
-) -> FeatureMap:          # with risk bands
-    "Learns the risk bands of categories."
+) -> FeatureMap:          # with risk bands and labels of entities
+    "Learns what needs labels."
     h, everything = histories, self.config.bands == "all"
     def bands(c):
         y = h.event_y if everything else h.event_y[h.event[rows]]
         category = h.event_category[c] if everything else h.categories(c)[rows]
         overall = risk_bands(np.zeros(len(y)), y).iloc[0]
         return pd.concat([risk_bands(category, y).drop(OTHER, errors="ignore"), pd.Series({OTHER: overall})])
-    return replace(self, bands={c: bands(c) for c in self.columns.category})
+    def entities(c):
+        name = np.asarray(h.event_entity[c][h.event[rows]], object)
+        return fit_entities(name, h.time[rows], h.event_y[h.event[rows]], self.config.label_delay)
+    return replace(self, bands={c: bands(c) for c in self.columns.category},
+                   entities={c: entities(c) for c in self.parties})
 
 @patch
 def conditions(self: FeatureMap,
@@ -172,15 +206,29 @@ def conditions(self: FeatureMap,
     "The conditions of each row."
     return conditions(histories, self.columns, self.levels, self.bands, self.config.risk_weighting, self.extended)
 
+@patch
+def join_entities(self: FeatureMap,
+    x: np.ndarray,    # (rows, columns)
+    names: list,      # for each column of entities, (rows,) text, or a `pd.Categorical`
+    time: np.ndarray, # (rows,)
+) -> np.ndarray:      # (rows, more columns) float32
+    "Puts what is known of entities behind other columns; its scale is that of log-odds and stays."
+    if not self.entities: return x
+    return np.concatenate([x, *(entity_columns(known, n, time) for known, n in zip(self.entities.values(), names))], 1)
+
 # %% ../nbs/03c_features.ipynb #99fd7700
 @patch
 def to_inputs(self: FeatureMap,
     logsig: np.ndarray, # (rows, words) log-signatures of paths in units of `scale`
     amount: np.ndarray, # (rows,) in the data's currency
     cond: np.ndarray,   # (rows, conditions)
+    time: np.ndarray,   # (rows,)
+    memory: np.ndarray | None = None, # (rows, memory) from `habit_memory`; None without habits
+    names: list = (),   # for each column of entities, (rows,) text
 ) -> np.ndarray:        # (rows, inputs) float32
     "The inputs of the model."
-    return self.inputs(self.join_amounts(logsig, amount, list(cond[:, cond.shape[1] - len(self.own):].T)))
+    own = list(cond[:, cond.shape[1] - len(self.own):].T)
+    return self.join_entities(self.inputs(self.join_columns(logsig, amount, time, own, memory)), names, time)
 
 # %% ../nbs/03c_features.ipynb #80bb6855
 @patch
@@ -193,12 +241,21 @@ def check_kind(self: FeatureMap,
 
 # %% ../nbs/03c_features.ipynb #47e52fb3
 @patch
+def entity_names(self: FeatureMap,
+    histories: Histories,
+) -> list: # for each column of entities whose labels are read, (rows,) `pd.Categorical`
+    "The entities of each row."
+    return [histories.event_entity[c][histories.event] for c in self.entities]
+
+@patch
 def __call__(self: FeatureMap,
     histories: Histories,
 ) -> Features:
     "The features of every row."
-    if len(histories): self.check_kind(histories.time_kind)
-    return Features(self.inputs(self.unscaled(histories)), self.conditions(histories), histories.length)
+    h = histories
+    if len(h): self.check_kind(h.time_kind)
+    x = self.join_entities(self.inputs(self.unscaled(h)), self.entity_names(h), h.time)
+    return Features(x, self.conditions(h), h.length)
 
 # %% ../nbs/03c_features.ipynb #cb01a4a7
 @patch
@@ -207,8 +264,13 @@ def to_parts(self: FeatureMap) -> tuple: # arrays by name, and what JSON can hol
     scaler = {f"scaler.{k}": getattr(self.inputs.scaler, k) for k in ("width", "mean", "factor")}
     arrays = dict(scale=self.scale, mean=self.inputs.mean, factor=self.inputs.factor, **scaler)
     arrays |= {f"amounts.{i}": usual.grid for i, usual in enumerate(self.amounts.values())}
+    for i, known in enumerate(self.entities.values()):
+        arrays |= {f"entities.{i}.{k}": getattr(known, k) for k in ("entity", "time", "fraud")}
     bands = {c: {k: int(v) for k, v in b.items()} for c, b in self.bands.items()}
+    entities = {c: dict(names=list(e.names), rate=e.rate, strength=e.strength, delay=e.delay)
+                for c, e in self.entities.items()}
     return arrays, dict(columns=asdict(self.columns), time_kind=self.time_kind, levels=self.levels, bands=bands,
+                        habits=self.habits and asdict(self.habits), entities=entities,
                         scaling=self.inputs.scaler.scaling, raw_columns=self.inputs.raw_columns)
 
 # %% ../nbs/03c_features.ipynb #a439a7b9
@@ -220,8 +282,13 @@ def from_parts(
     "The map again."
     scaler = FeatureScaler(words["scaling"], *(arrays[f"scaler.{k}"] for k in ("width", "mean", "factor")))
     bands = {c: pd.Series(b) for c, b in words["bands"].items()}
+    habits = words["habits"] and Habits(**words["habits"] | dict(half_lives=tuple(words["habits"]["half_lives"])))
+    def known(i, names, **prior):
+        labels = (arrays[f"entities.{i}.{k}"] for k in ("entity", "time", "fraud"))
+        return EntityLabels(pd.Index(names, dtype=object), *labels, **prior)
+    entities = {c: known(i, **e) for i, (c, e) in enumerate(words["entities"].items())}
     draft = FeatureMap(Columns(**words["columns"]), config, words["time_kind"], words["levels"], arrays["scale"], {},
-                       None, bands)
+                       None, bands, habits, entities)
     terms = tuple(term_words(draft.d, config.depth, config.terms))
     inputs = Inputs(scaler, terms, draft.d, words["raw_columns"], arrays["mean"], arrays["factor"])
     amounts = {c: CategoryAmounts(arrays[f"amounts.{i}"]) for i, c in enumerate(draft.own)}

@@ -110,6 +110,7 @@ class Histories:
     event_time: np.ndarray # (events,)
     event_row: np.ndarray  # (events,): number of the transaction in the table
     event_category: dict   # column -> (events,) `pd.Categorical`, for the categories of customer and transaction
+    event_entity: dict     # column -> (events,) `pd.Categorical`, for merchants, terminals and the like
     declared: tuple = ()   # those of these columns whose type lists their values
     event_y: np.ndarray | None = None # (events,): 1 for fraud, NaN for unknown; not known when a history is judged
 
@@ -220,4 +221,5 @@ def make_histories(
     found = {c: read_category(frame, c) for c in columns.conditions}
     return Histories(values, offsets, event, customer, frame[columns.customer].to_numpy()[first], columns.channels,
                      kind, time[order], order, {c: category[order] for c, (category, _) in found.items()},
+                     {c: pd.Categorical(as_text(frame[c]))[order] for c in columns.entity},
                      tuple(c for c, (_, declared) in found.items() if declared), None if y is None else y[order])

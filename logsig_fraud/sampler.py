@@ -74,13 +74,13 @@ def log_prior(
 # %% ../nbs/06a_sampler.ipynb #bc6233b1
 def prior_means(
     net: Network,             # whose parameters are believed in
-    amounts: torch.Tensor,    # (n_in,) 1 for columns that hold the amount scaled, 2 as it is, 0 for others
-    amount_prior_mean: tuple, # log-odds of fraud per standard deviation of the amount scaled, and as it is
+    amounts: torch.Tensor,    # (n_in,) 1 for columns with the amount scaled, 2 as it is, 3 for log-odds, 0 for others
+    gains: tuple,             # log-odds of fraud per unit of the columns of each kind
 ) -> dict:                    # name -> means, of the parameter's shape
-    "Means of the prior: zero, but for the amount on the linear path."
+    "Means of the prior: zero, but for the amount and an entity's log-odds on the linear path."
     means = {k: torch.zeros(s) for k, s in net.shapes.items()}
     if not net.linear_path or net.n_out != 3: return means
-    for kind, gain in enumerate(amount_prior_mean, 1):
+    for kind, gain in enumerate(gains, 1):
         here = amounts == kind
         if here.any(): means["linear"][here, 1:] = torch.tensor([-gain, gain]) / 2 / here.sum()
     return means

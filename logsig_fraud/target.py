@@ -124,7 +124,7 @@ def make_target(
     config: Config,            # all fields of networks, loss and prior
     n_categories: tuple | None = None, # categories of each condition; None: as many as the rows show
     levels=None,               # (columns,) signature level of each column, see `Inputs`; None: those of a log-signature
-    amounts=None,              # (columns,) which columns hold the amount, see `Inputs`; None: none
+    amounts=None,              # (columns,) what the prior knows of, see `FeatureMap.prior_kinds`; None: nothing
     weight_lab=None,           # (labelled rows,) how much each label counts; only ratios matter; None: all alike
 ) -> Target:                   # on the device of x
     "Networks, priors and rows of a run."
@@ -148,7 +148,8 @@ def make_target(
     precision = tuple(config.weight_decay + density / (sd.square() * w) for sd, w in zip((g, d), weight))
     step_scale = torch.ones_like(g), d / usual_widths(net, config).to(x)
     left = config.amount_prior_half_life / (config.amount_prior_half_life + (y_lab == 1).sum().item())
-    means = prior_means(net, amounts, [left * gain for gain in config.amount_prior_mean])
+    gains = [left * gain for gain in (*config.amount_prior_mean, 0., 0.)[:2]]
+    means = prior_means(net, amounts, [*gains, config.entity_prior_mean])
     mean = torch.cat([v.flatten() for v in means.values()]).to(x)
     hot_lab = one_hot(cond_lab, n_categories)
     prior = scales, precision, step_scale, mean

@@ -6,6 +6,7 @@
 __all__ = ['FORMAT', 'MANIFEST', 'FILES', 'decide', 'FraudDetector', 'money']
 
 # %% ../../nbs/detector/04b_detector.ipynb #00bcd785
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np, pandas as pd
@@ -23,8 +24,9 @@ from .estimator import FraudDetector, row_hashes
 from .model_card import write_model_card
 from .storage import (AGAIN, FolderError, check_words, new_folder, read_folder, read_manifest,
                                            write_manifest)
+from ..entities import add_labels
 from ..features import from_parts
-from ..histories import align_labels, tie_hash
+from ..histories import align_labels, make_histories, tie_hash
 from ..posterior import Posterior, check_level
 from ..results_store import preset_name
 
@@ -208,8 +210,29 @@ def model_card(self: FraudDetector,
     judged = y[rows].astype(int), p, customer
     return write_model_card(facts, limits, judged, transactions.iloc[rows][groups])
 
+# %% ../../nbs/detector/04b_detector.ipynb #3d80d54c
+@patch
+def add_labels(self: FraudDetector,
+    transactions: pd.DataFrame, # the labelled ones, or more
+    labels,                     # series by index, or an array, of 0, 1 and missing values (or -1)
+) -> FraudDetector:             # itself
+    "Makes further labels of entities known, without training anew."
+    check_is_fitted(self)
+    features, c = self.features_, self.features_.columns
+    if not features.entities:
+        raise DataError("this detector reads no entity, so further labels need a new fit: "
+                        "name an entity in the column map, with timestamps or entity_labels='always', or call fit")
+    y, h = align_labels(labels, transactions.index), make_histories(transactions, c)
+    marks = row_hashes(transactions, c, self.about_["salt"])
+    new = np.flatnonzero(np.isfinite(y) & ~np.isin(marks, self.seen_))
+    if len(new): features.check_kind(h.time_kind)
+    names = {k: np.asarray(h.event_entity[k][h.event[new]], object) for k in features.entities}
+    entities = {k: add_labels(known, names[k], h.time[new], y[new]) for k, known in features.entities.items()}
+    self.features_, self.seen_ = replace(features, entities=entities), np.append(self.seen_, marks[new])
+    return self
+
 # %% ../../nbs/detector/04b_detector.ipynb #6c3d5eb0
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "detector.json"
 FILES = ("features.safetensors", "posterior.json", "weights.safetensors")
 
@@ -234,7 +257,8 @@ _WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str,
              params=dict(max_categories=int, random_state=(int, type(None)), preset=(str, type(None))),
              about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str, salt=str, history=float,
                         rate=float, chains=str),
-             features=dict(columns=dict, levels=dict, bands=dict, time_kind=str, scaling=str, raw_columns=int))
+             features=dict(columns=dict, levels=dict, bands=dict, time_kind=str, scaling=str, raw_columns=int,
+                           habits=(dict, type(None)), entities=dict))
 
 # %% ../../nbs/detector/04b_detector.ipynb #7c3ead18
 def _read_detector(cls, folder):

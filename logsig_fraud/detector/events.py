@@ -28,6 +28,7 @@ class Events(NamedTuple):
     values: np.ndarray # (events, channels - 1) amount and further numbers
     cond: np.ndarray   # (events, conditions) without the risk levels of histories, which are 0 here
     risk: np.ndarray   # (events, categories of a transaction) risk level of the transaction itself
+    entity: np.ndarray # (events, columns of entities whose labels are read) text, or None
     mark: list         # (events,) pairs of whole numbers, of the id and of the content; None without ids
     tie: np.ndarray    # (events,) uint64 of the content, the order among equal times of a customer, see `tie_hash`
 
@@ -102,7 +103,8 @@ def read_events(
         raise DataError(f"there is no column {c.id!r}: the column map names it as the id of a transaction")
     if not len(frame): # whatever its types are
         nothing = event_conditions({k: pd.Categorical([]) for k in c.conditions}, 0, features)
-        return Events([], np.zeros(0), np.zeros((0, len(c.channels) - 1)), *nothing, [], np.zeros(0, "uint64"))
+        entity = np.empty((0, len(features.entities)), object)
+        return Events([], np.zeros(0), np.zeros((0, len(c.channels) - 1)), *nothing, entity, [], np.zeros(0, "uint64"))
     time, key = read_times(frame, features, aware), as_text(frame[c.customer])
     refuse_rows(key.isna().to_numpy(), frame, c.customer, "every transaction needs a customer")
     values = np.column_stack([read_number(frame, k) for k in c.channels[1:]])
@@ -113,7 +115,9 @@ def read_events(
         words = [as_text(frame[k]).fillna("") for k in (*c.conditions, *c.entity)]
         marks = [(mark_of(k, i), mark_of(*w, numbers=n.tobytes())) for k, i, n, *w in zip(key, ids, numbers, *words)]
     kinds = {k: pd.Categorical(as_text(frame[k])) for k in c.conditions}
-    return Events(key.tolist(), time, values, *event_conditions(kinds, len(frame), features), marks, tie_hash(frame, c))
+    entity = np.array([as_text(frame[k]) for k in features.entities], object).reshape(-1, len(frame)).T
+    return Events(key.tolist(), time, values, *event_conditions(kinds, len(frame), features), entity, marks,
+                  tie_hash(frame, c))
 
 # %% ../../nbs/detector/06a_events.ipynb #4ddf9421
 def _one_time(value, name):
@@ -176,7 +180,8 @@ def read_event(
     words = [text or "" for text in texts.values()]
     mark = (mark_of(key, _one_id(row, c.id)), mark_of(*words, numbers=numbers)) if c.id else None
     tie = content_hash([[_one_text(row, k)] for k in c.texts], [time], list(values.T))
-    return Events([key], np.array([time]), values, *_one_condition(texts, features), [mark], tie)
+    entity = np.array([[texts[k] for k in features.entities]], object)
+    return Events([key], np.array([time]), values, *_one_condition(texts, features), entity, [mark], tie)
 
 # %% ../../nbs/detector/06a_events.ipynb #e6564122
 def pick_events(

@@ -36,7 +36,8 @@ def features_id(
     c = features.config
     path = [features.columns.channels, features.scale.tolist(), c.depth, c.time, c.invisibility, c.gap_factor]
     bands = {k: {v: int(level) for v, level in b.items()} for k, b in features.bands.items()}
-    fixed = ["risk levels", path, bands, c.risk_weighting, features.time_kind, aware, features.columns.id is not None]
+    fixed = ["risk levels", path, bands, c.risk_weighting, features.time_kind, aware, features.columns.id is not None,
+             features.habits and features.habits.half_lives]
     return hashlib.sha256(json.dumps(fixed).encode()).hexdigest()
 
 # %% ../../nbs/detector/07_online.ipynb #c6459c8e
@@ -146,13 +147,14 @@ def judge(self: OnlineScorer,
     events: Events,
 ) -> dict: # (events,) arrays: probability (NaN without a score), low, high, history, short_history, status, message
     "Counts and scores events."
-    status, logsig, length, risk = self.count(events)
+    status, logsig, length, risk, memory = self.count(events)
     shown = ~np.isnan(logsig[:, 0])
     out = np.full((3, len(status)), np.nan)
     if shown.any():
         cond, first = events.cond[shown], len(self.features.columns.static)
         cond[:, first:first + risk.shape[1]] = risk[shown]
-        x = self.features.to_inputs(logsig[shown], events.values[shown, 0], cond)
+        rest = events.time[shown], memory[shown], events.entity[shown].T
+        x = self.features.to_inputs(logsig[shown], events.values[shown, 0], cond, *rest)
         p = np.sort(self.probabilities(x, cond), 0)
         place = (len(p) - 1) * np.array([(1 - self.level) / 2, (1 + self.level) / 2])
         at, rest = place.astype(int), (place % 1)[:, None]

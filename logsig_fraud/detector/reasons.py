@@ -5,11 +5,13 @@
 # %% auto #0
 __all__ = ['ORDINALS', 'UNITS', 'RISK_WORDS', 'COURSE', 'number_text', 'is_usual', 'number_words', 'ratio_words', 'amount_words',
            'burst_words', 'span_text', 'tempo_words', 'value_words', 'category_words', 'risk_words', 'word_topic',
-           'input_topics', 'word_group', 'name_groups', 'usual_amounts', 'describe']
+           'habit_topic', 'input_topics', 'word_group', 'name_groups', 'clock_words', 'entity_words', 'usual_amounts',
+           'describe']
 
 # %% ../../nbs/detector/02a_reasons.ipynb #b8247b01
 import numpy as np
 
+from ..entities import ENTITY_COLUMNS, EntityLabels, entity_counts
 from ..features import FeatureMap
 from ..histories import Histories
 from ..inputs import CATEGORY_COLUMNS
@@ -173,6 +175,15 @@ def word_topic(
     channel = used.pop()
     return "amount" if channel == 2 else "number", channels[channel - 1]
 
+# %% ../../nbs/detector/02a_reasons.ipynb #74feb2fd
+def habit_topic(
+    name: str,   # of a column of habits
+    amount: str, # name of the amount's column
+) -> tuple:      # kind, column
+    "What a column of habits is about."
+    if "hour" in name or name == "weekend": return "clock", ""
+    return ("tempo", "") if name.startswith("log count") else ("amount", amount)
+
 # %% ../../nbs/detector/02a_reasons.ipynb #ea036fcc
 def input_topics(
     features: FeatureMap,
@@ -181,6 +192,8 @@ def input_topics(
     c, inputs = features.columns, features.inputs
     words = [word_topic(w, c.channels) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
     worth = [("amount", c.amount)] * (len(features.own) * len(CATEGORY_COLUMNS))
+    worth += [habit_topic(name, c.amount) for name in features.habits.names] if features.habits else []
+    worth += [("entity", name) for name in features.entities or () for _ in ENTITY_COLUMNS]
     conditions = [("customer", name) for name in c.static]
     conditions += [("risk", name) for name in features.bands or ()]
     conditions += [("category", name) for name in features.own]
@@ -209,8 +222,34 @@ def name_groups(
     c, inputs = features.columns, features.inputs
     front = features.config.invisibility == "front"
     words = [word_group(w, c.channels, front) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
-    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS),
+    kinds = dict(clock="hour and weekday", tempo="how often, lately", amount=f"{c.amount} for this customer")
+    habits = [kinds[habit_topic(name, c.amount)[0]] for name in features.habits.names] if features.habits else []
+    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS), *habits,
+            *(f"labels at its {k}" for k in features.entities or () for _ in ENTITY_COLUMNS),
             *features.condition_names]
+
+# %% ../../nbs/detector/02a_reasons.ipynb #a4122312
+def clock_words(
+    time: float, # days since 1970
+) -> str:
+    "Weekday and hour of a payment."
+    minute = int(time % 1 * 1440)
+    day = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()[(int(np.floor(time)) + 3) % 7]
+    return f"on a {day} at {minute // 60:02d}:{minute % 60:02d}"
+
+def entity_words(
+    name: str,           # of the column
+    value,               # text, or missing
+    time: float,
+    known: EntityLabels,
+) -> str:
+    "What labels say about an entity."
+    if not isinstance(value, str): return f"{name} is unknown"
+    labels, frauds = (int(count[0, -1]) for count in entity_counts(known, np.array([value], object), np.array([time])))
+    if not labels: return f"no label is known at {name} {value}"
+    counted = "the only known label" if labels == 1 else f"{frauds} of {labels:,} known labels"
+    verb = "is" if labels == 1 or frauds == 1 else "are"
+    return f"{counted} at {name} {value} {verb} {'legitimate' if labels == 1 > frauds else 'fraud'}"
 
 # %% ../../nbs/detector/02a_reasons.ipynb #bded844e
 def usual_amounts(
@@ -246,5 +285,8 @@ def describe(
     words |= {("number", name): number_words(name, values[:, i]) for i, name in enumerate(c.numeric, 2)}
     words |= {("customer", name): value_words(name, texts[name][-1], levels[name]) for name in c.static}
     words |= {("category", name): category_words(name, texts[name], levels[name]) for name in features.own}
+    words |= {("clock", ""): clock_words(h.time[row])} if features.habits else {}
+    words |= {("entity", name): entity_words(name, h.event_entity[name][h.event[row]], h.time[row], known)
+              for name, known in (features.entities or {}).items()}
     risk = zip(features.bands or (), cond[len(c.static):])
     return words | {("risk", name): risk_words(name, level, length) for name, level in risk}

@@ -17,6 +17,7 @@ from ..conditions import risk_of_sums, risk_terms
 from ..core import Config
 from .events import Events, pick_events
 from ..features import FeatureMap
+from ..habits import decay, impression
 from ..inputs import LARGEST
 from ..logsignatures import _time_letters, close_signature, extend_signature, open_signature
 
@@ -30,7 +31,7 @@ class States(NamedTuple):
     before: np.ndarray # (customers,) the time before it
     point: np.ndarray  # (customers, 1 + channels) where the path stood at `before`
     sig: np.ndarray    # (customers, signature terms) likewise
-    sums: np.ndarray   # (customers, 2 * risk levels) weighted levels, then weights, likewise
+    sums: np.ndarray   # (customers, 2 * risk levels + memory) weighted levels, weights, memory of habits, likewise
     tied: list         # (customers,) lists of (tie, values and risk levels) of the transactions at `time`, by `tie`
     marks: list        # (customers,) lists of pairs of whole numbers, the latest last; empty without ids
 
@@ -42,7 +43,7 @@ def unpack_states(
     "States from bytes."
     p, r = features.d // 2, len(features.bands)
     terms = pysiglib.sig_length(features.d, features.config.depth)
-    size, wide = 4 + p + terms + 2 * r, p - 2 + r
+    size, wide = 4 + p + terms + 2 * r + features.memory, p - 2 + r
     head = np.zeros((len(blobs), size))
     tied, marks = [[] for _ in blobs], [[] for _ in blobs]
     for i, b in enumerate(blobs):
@@ -87,7 +88,7 @@ def next_points(
 
 # %% ../../nbs/detector/06b_states.ipynb #682b2898
 def extend_paths(
-    paths: tuple,          # as `walk` gives them, changed in place: transactions, points, signatures, risk sums
+    paths: tuple,          # as `walk` gives them, changed in place: transactions, points, signatures, sums
     go: np.ndarray,        # (events,) numbers of the paths that go on
     gap: np.ndarray,       # (events,) time since the last transaction
     values: np.ndarray,    # (events, channels - 1 + risk levels) of the new one
@@ -102,7 +103,12 @@ def extend_paths(
     if len(new): sig[new] = open_signature(to[is_new], c)
     if len(old): sig[old] = extend_signature(sig[old], to[~is_new] - point[old], c.depth)
     place = np.repeat(n[go, None] + 1, values.shape[1] - numbers, 1)
-    sums[go] += np.hstack(risk_terms(values[:, numbers:], place, c.risk_weighting))
+    risk = 2 * (values.shape[1] - numbers)
+    sums[go, :risk] += np.hstack(risk_terms(values[:, numbers:], place, c.risk_weighting))
+    if features.habits:
+        life, most = features.habits.half_lives, LARGEST * features.scale[:2]
+        left = sums[go, risk:] * decay(np.clip(gap, -most[0], most[0]), life)
+        sums[go, risk:] = left + impression(np.clip(values[:, 0], -most[1], most[1]), life)
     point[go] = to
     n[go] += 1
 
@@ -112,7 +118,7 @@ def walk(
     slot: np.ndarray,      # (rows,) whose state
     steps: np.ndarray,     # (rows,) how many of the transactions at the last time to walk over
     features: FeatureMap,
-) -> tuple:                # (rows,) transactions; (rows, ...) where the path stands, its signature, risk sums
+) -> tuple:                # (rows,) transactions; (rows, ...) where the path stands, its signature, sums
     "The paths from before the last time on."
     n = states.n[slot] - np.array([len(states.tied[s]) for s in slot], int)
     paths = n, states.point[slot], states.sig[slot], states.sums[slot]
@@ -196,13 +202,14 @@ def describe_paths(
     late: np.ndarray,      # (rows,) whether the event is not among them and comes behind them
     events: Events,        # (rows,)
     features: FeatureMap,
-) -> tuple:                # (rows, ...) length, log-signature and risk levels of the history
+) -> tuple:                # (rows, ...) length, log-signature, risk levels and memory of the history
     "What the scores of events rest on."
     paths, go = walk(states, slot, steps, features), np.flatnonzero(late)
     if len(go):
         values = np.hstack([events.values, events.risk])[go]
         extend_paths(paths, go, np.zeros(len(go)), values, features)
-    return paths[0], log_signatures(*paths[:3], features.config), risk_of_sums(*np.hsplit(paths[3], 2))
+    *risk, memory = np.split(paths[3], [len(features.bands), 2 * len(features.bands)], 1)
+    return paths[0], log_signatures(*paths[:3], features.config), risk_of_sums(*risk), memory
 
 # %% ../../nbs/detector/06b_states.ipynb #02269ee2
 def advance(
@@ -211,11 +218,12 @@ def advance(
     events: Events,        # in the order of arrival
     features: FeatureMap,
     scores: bool = True,   # False: only count, log-signatures and risk levels stay empty
-) -> tuple:                # (events, ...) status, log-signatures or NaN, length and risk levels of the history
+) -> tuple:                # (events, ...) status, log-signatures or NaN, length, risk levels and memory of the history
     "Counts events by the rule."
     status, length = np.zeros(len(slot), int), np.zeros(len(slot), int)
     logsig = np.full((len(slot), features.words), np.nan, "float32")
     risk = np.zeros((len(slot), len(features.bands)), int)
+    memory = np.zeros((len(slot), features.memory))
     for e in rounds(slot, events.time, events.tie):
         s, now = slot[e], pick_events(events, e)
         status[e] = status_of(states, s, now.time, now.mark)
@@ -229,6 +237,6 @@ def advance(
         show = np.flatnonzero(place)
         if not len(show): continue
         late = status[e[show]] == 2
-        length[e[show]], logsig[e[show]], risk[e[show]] = describe_paths(
+        length[e[show]], logsig[e[show]], risk[e[show]], memory[e[show]] = describe_paths(
             states, s[show], place[show], late, pick_events(now, show), features)
-    return STATUS[status], logsig, length, risk
+    return STATUS[status], logsig, length, risk, memory
