@@ -25,8 +25,8 @@ from .checks import (FitWarning, chain_verdict, lost_values, missing_history, ro
 from ..experiment import _columns_of, finish_task, fit_model
 from ..features import learnable_rows
 from ..histories import align_labels, make_histories
-from ..posterior import check_level
 from ..sampler import longer_schedule
+from ..scoring import check_level
 from ..tensor_ops import as_tensor, one_hot
 
 # %% ../../nbs/detector/04a_estimator.ipynb #6b7c504c
@@ -232,15 +232,13 @@ def predict_interval(self: FraudDetector,
     level: float = 0.9,         # share of the posterior inside
     rows=None,                  # labels or a mask of the rows that are asked about; None: all
     since=None,                 # a time from which on rows are asked about; None: all
+    samples: int | None = None, # so many posterior samples, for speed; None: all
 ) -> pd.DataFrame:              # by row: probability, low, high, history (transactions), short_history (too few)
     "The probability of fraud, its interval, and how much history it is based on."
     check_level(level)
     h, asked, back = self._asked(transactions, rows, since)
     x, cond, length = self.features_(h)
-    blocks = [slice(i, i + 2**14) for i in range(0, len(x), 2**14)] # so that no table of all samples is made
-    parts = [self.posterior_.predict(x[b], cond[b], level=level)[["mean", "low", "high"]].to_numpy(float)
-             for b in blocks]
-    found = np.concatenate([np.zeros((0, 3)), *parts])[back]
+    found = self.posterior_.summary(x, cond, level, samples).numpy().T[back].astype(float)
     out = pd.DataFrame(found, transactions.index[asked], ["probability", "low", "high"])
     return out.assign(history=length[back], short_history=length[back] < self.features_.config.min_history)
 
