@@ -139,7 +139,7 @@ class BayesianGAN:
         return self.posterior.predict_proba(*self.tensors(x, cond)).double().cpu().numpy()
     def predict_proba(self, x, cond): # -> (rows,)
         "The posterior mean."
-        return self.predict_samples(x, cond).mean(0)
+        return self.posterior.mean(*self.tensors(x, cond)).double().cpu().numpy()
 
 # %% ../nbs/09c_experiment.ipynb #e68603a5
 MODELS = ("SBGAN", *BASELINES)

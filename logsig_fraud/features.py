@@ -266,11 +266,11 @@ def to_parts(self: FeatureMap) -> tuple: # arrays by name, and what JSON can hol
     arrays |= {f"amounts.{i}": usual.grid for i, usual in enumerate(self.amounts.values())}
     for i, known in enumerate(self.entities.values()):
         arrays |= {f"entities.{i}.{k}": getattr(known, k) for k in ("entity", "time", "fraud")}
+        arrays[f"entities.{i}.prior"] = np.array([known.rate, known.strength, known.delay])
+    if self.habits: arrays["habits"] = np.array([self.habits.mean, self.habits.square, *self.habits.half_lives])
     bands = {c: {k: int(v) for k, v in b.items()} for c, b in self.bands.items()}
-    entities = {c: dict(names=list(e.names), rate=e.rate, strength=e.strength, delay=e.delay)
-                for c, e in self.entities.items()}
     return arrays, dict(columns=asdict(self.columns), time_kind=self.time_kind, levels=self.levels, bands=bands,
-                        habits=self.habits and asdict(self.habits), entities=entities,
+                        entities={c: list(e.names) for c, e in self.entities.items()},
                         scaling=self.inputs.scaler.scaling, raw_columns=self.inputs.raw_columns)
 
 # %% ../nbs/03c_features.ipynb #a439a7b9
@@ -282,11 +282,12 @@ def from_parts(
     "The map again."
     scaler = FeatureScaler(words["scaling"], *(arrays[f"scaler.{k}"] for k in ("width", "mean", "factor")))
     bands = {c: pd.Series(b) for c, b in words["bands"].items()}
-    habits = words["habits"] and Habits(**words["habits"] | dict(half_lives=tuple(words["habits"]["half_lives"])))
-    def known(i, names, **prior):
+    mean, square, *half_lives = arrays.get("habits", np.zeros(2)).tolist()
+    habits = Habits(tuple(half_lives), mean, square) if "habits" in arrays else None
+    def known(i, names):
         labels = (arrays[f"entities.{i}.{k}"] for k in ("entity", "time", "fraud"))
-        return EntityLabels(pd.Index(names, dtype=object), *labels, **prior)
-    entities = {c: known(i, **e) for i, (c, e) in enumerate(words["entities"].items())}
+        return EntityLabels(pd.Index(names, dtype=object), *labels, *arrays[f"entities.{i}.prior"].tolist())
+    entities = {c: known(i, names) for i, (c, names) in enumerate(words["entities"].items())}
     draft = FeatureMap(Columns(**words["columns"]), config, words["time_kind"], words["levels"], arrays["scale"], {},
                        None, bands, habits, entities)
     terms = tuple(term_words(draft.d, config.depth, config.terms))

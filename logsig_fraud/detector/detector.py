@@ -27,8 +27,9 @@ from .storage import (AGAIN, FolderError, check_words, new_folder, read_folder, 
 from ..entities import add_labels
 from ..features import from_parts
 from ..histories import align_labels, make_histories, tie_hash
-from ..posterior import Posterior, check_level
+from ..posterior import Posterior
 from ..results_store import preset_name
+from ..scoring import check_level
 
 _all_ = ["FraudDetector", "money"]
 
@@ -258,7 +259,7 @@ _WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str,
              about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str, salt=str, history=float,
                         rate=float, chains=str),
              features=dict(columns=dict, levels=dict, bands=dict, time_kind=str, scaling=str, raw_columns=int,
-                           habits=(dict, type(None)), entities=dict))
+                           entities=dict))
 
 # %% ../../nbs/detector/04b_detector.ipynb #7c3ead18
 def _read_detector(cls, folder):
