@@ -51,7 +51,8 @@ BOUNDS = dict(
     prior_gain=(1e-6, inf), amount_prior_half_life=(1e-6, inf), raw_levels=(0, 5), epochs=(1, inf), n_critic=(1, inf),
     batch=(1, inf), labelled_batch=(0, inf), chains=(1, inf), generators=(1, inf), lr_g=(0, inf), lr_d=(0, inf),
     friction=(1e-6, 1), beta2=(0, 1), temperature=(0, inf), loss_weight=(0, inf), cycles=(1, inf), burn_in=(0, inf),
-    thin=(1, inf), label_delay=(0, inf), schedule_labels=(0, inf), checkpoint_every=(1, inf))
+    thin=(1, inf), label_delay=(0, inf),
+    background=(-1, 0.5), base_rate=(0, 0.5), lambda_rate=(0, inf), schedule_labels=(0, inf), checkpoint_every=(1, inf))
 
 # %% ../nbs/00_core.ipynb #a70062d5
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class NetworkConfig:
     lambda_unl: float = 1.0             # weight of the unlabelled loss; 0 switches the generator off
     lambda_lab: float = 10.0            # weight of the labelled loss
     lambda_gp: float = 1.0              # weight of the gradient penalty
+    background: float = 0.0             # share of rows that are frauds which no feature explains; -1: from the labelled rows
+    base_rate: float = 0.0              # share of frauds among all rows, that probabilities are drawn to; 0: not known
+    lambda_rate: float = 1.0            # weight of the base rate: as many observations as this times the labels
     prior: str = "density"              # what the Glorot-normal prior is used for
     prior_gain: float = 1.0             # factor on the prior's standard deviations
     bias_scale: float = 0.0             # standard deviation of the biases; 0: that of their layer's weights
@@ -161,7 +165,7 @@ _AS_CODED = dict(
 PRESETS = dict(
     default=dict(
         feature_set="extended", half_lives=(1.0, 7.0, 30.0), depth=2, terms="signature", prior_gain=2.0,
-        prior_scales=(1.0, 0.3, 0.1),
+        prior_scales=(1.0, 0.3, 0.1), background=-1.0,
         amount_prior_mean=(3.4, 6.8), amount_prior_half_life=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1,
         lambda_gp=0.1, lr_d=0.1, friction=0.05, grad_clip=10.0, embedding_step="prior", epochs=400, burn_in=200, thin=2,
         schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors"),

@@ -90,8 +90,10 @@ def prepared(self: Posterior,
     "The samples, prepared for scoring."
     n = self.config.classes
     if n != 2: raise ValueError(f"fraud is class 1 of 2, but this posterior has {n} classes: use class_proba")
-    if not WideNetwork.fits(self.net): return lambda x, cond: self.class_proba(x, cond, 1)
-    return WideNetwork(self.net, {k: v.flatten(0, 1).to(device) for k, v in self.params.items()})
+    if not WideNetwork.fits(self.net): proba = lambda x, cond: self.class_proba(x, cond, 1)
+    else: proba = WideNetwork(self.net, {k: v.flatten(0, 1).to(device) for k, v in self.params.items()})
+    e = max(self.config.background, 0)
+    return (lambda x, cond: proba(x, cond).mul_(1 - e).add_(e)) if e else proba
 
 # %% ../nbs/06c_posterior.ipynb #861174c5
 @patch

@@ -23,7 +23,7 @@ from .core import Config, atomic_write
 from .tensor_ops import Scratch, dropout_mask
 from .losses import Batch, Diverged, check_terms, discriminator_gradient, generator_gradient, in_parts
 from .posterior import Posterior
-from .target import REFRESH, Target, draw_labelled, draw_rows, make_target, row_odds
+from .target import REFRESH, Target, draw_labelled, draw_rows, make_target, rate_pull, row_odds
 from .sampler import (
     State, glorot_prior, init, keeps_sample, longer_schedule, plateau_factor, sample_prior, step_factor, unpack, update)
 
@@ -86,6 +86,7 @@ def critic_rows(
     rng: torch.Generator | None, # source of randomness
     new: Scratch,                # memory
     odds: torch.Tensor | None = None, # (labelled rows,) how likely each is drawn, from `row_odds`
+    pull: torch.Tensor | None = None, # (chains, 1) from `rate_pull`
 ) -> Batch:                      # rows without a dropout mask
     "Labelled, real and generated rows for one step of the discriminators."
     c = target.config
@@ -100,7 +101,7 @@ def critic_rows(
     z = new("z", real, n, c.batch // n, c.latent).normal_(generator=rng)
     fake = target.gen_net(params, z, own, target.gen_net.forward(params, z, own, new=new)).view(c.batch, -1)
     u = torch.rand(chains, c.batch, 1, generator=rng, device=real.device)
-    return batch._replace(real=real, fake=fake, hot=hot, u=u)
+    return batch._replace(real=real, fake=fake, hot=hot, u=u, pull=pull)
 
 # %% ../nbs/06d_sghmc.ipynb #b501b72d
 def critic_step(
@@ -113,6 +114,7 @@ def critic_step(
     new: Scratch,                # memory
     new_g: Scratch,              # memory for the generators
     odds: torch.Tensor | None = None, # (labelled rows,) from `row_odds`
+    pull: torch.Tensor | None = None, # (chains, 1) from `rate_pull`
 ) -> tuple:                      # discriminators after the step, and their terms (3, chains)
     "One SGHMC step of all discriminators."
     c = target.config
@@ -120,7 +122,7 @@ def critic_step(
     C = len(d.flat)
     params = d.params
     seen = 0
-    batch = critic_rows(target, g, C, step, rng, new_g, odds)
+    batch = critic_rows(target, g, C, step, rng, new_g, odds, pull)
     total = 0 if batch.real is None else c.batch, len(batch.y)
     grad = {k: torch.zeros_like(v) for k, v in params.items()}
     values = C * (3 * total[0] + total[1]) * (net.n_in if net.input_layer else net.widths[1])
@@ -149,10 +151,12 @@ def run_epoch(
     c = target.config
     factor = step_factor(epoch, c)
     loss = target.x.new_zeros(1)
+    pull = rate_pull(target, d)
     if c.lambda_unl: g, loss = generator_step(target, g, d, c.lr_g * factor, rng, memory["generator step"])
     for step in range(c.n_critic):
         rate = c.lr_d * (plateau_factor(d.step) if c.schedule == "plateau" else factor)
-        d, terms = critic_step(target, g, d, step, rate, rng, memory["critic step"], memory["generated rows"], odds)
+        d, terms = critic_step(target, g, d, step, rate, rng, memory["critic step"], memory["generated rows"], odds,
+                               pull)
     return g, d, (*terms, loss)
 
 # %% ../nbs/06d_sghmc.ipynb #ae36c8d8

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['REFRESH', 'check_rows', 'tiny_world', 'mean_one', 'Target', 'usual_widths', 'make_target', 'draw_rows', 'row_odds',
-           'draw_labelled']
+           'rate_pull', 'draw_labelled']
 
 # %% ../nbs/06b_target.ipynb #1c3061f7
 import math
@@ -187,6 +187,19 @@ def row_odds(
     wrong = 1 - torch.cat([right(*part) for part in parts]).double()
     share = torch.where(wrong.sum() > 0, wrong / wrong.sum(), 1 / n) # chains that are never wrong prefer no row
     return (1 / n + share) / 2
+
+# %% ../nbs/06b_target.ipynb #cbef1756
+def rate_pull(
+    target: Target, # unlabelled rows and `base_rate`
+    d: State,       # discriminators
+) -> torch.Tensor | None: # (chains, 1) derivative of the rate term by the mean probability; None without a base rate
+    "How strongly each chain's mean probability is drawn to the base rate."
+    c, some = target.config, slice(None, None, max(1, len(target.x) // 4096))
+    if not c.base_rate: return None
+    rows, hot, e = target.x[some], one_hot(target.cond[some], target.net.n_categories), max(c.background, 0.)
+    p = target.net(d.params, rows, hot)[..., 1:].softmax(-1)[..., 1].mean(1, keepdim=True)
+    mean = (e + (1 - e) * p).clamp(c.base_rate / 10, 1 - 1e-3)
+    return (1 - c.base_rate) / (1 - mean) - c.base_rate / mean
 
 # %% ../nbs/06b_target.ipynb #45571f93
 def draw_labelled(

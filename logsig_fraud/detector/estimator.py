@@ -167,7 +167,7 @@ def fit(self: FraudDetector,
     labels=None,                # series by index, or an array, of 0, 1 and missing values (or -1); None: the map's
     rows=None,                  # labels or a mask of the rows to learn from, the others are history; None: all
     sample_weight=None,         # series by index, or an array, of how much each labelled row counts; None: all alike
-    base_rate: float | None = None, # share of frauds in the table, if it is known: labels far from it are warned about
+    base_rate: float | None = None, # share of frauds among all rows, if it is known: probabilities are drawn to it
     progress: bool = False,     # a bar, as with verbose=1
 ) -> FraudDetector:             # itself
     "Learns from all transactions and the few labels."
@@ -186,6 +186,7 @@ def fit(self: FraudDetector,
     labelled = train[~np.isnan(h.y[train])]
     check_labels(h.y[labelled])
     unlikely_rate(1, 1, base_rate)
+    if base_rate: config = replace(config, base_rate=float(base_rate))
     weight = weights_of(sample_weight, transactions.index, place[labelled])
     with _bar(longer_schedule(config, len(labelled)).epochs, progress or self.verbose) as (bar, step):
         fitted = train, train[:0], *_columns_of(h, columns, config, train, self.max_categories)
