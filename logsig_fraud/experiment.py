@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['STEADY', 'FEWEST_FRAUDS', 'MODELS', 'Task', 'finish_task', 'make_task', 'steady', 'unexplained_share', 'BayesianGAN',
-           'make_model', 'model_inputs', 'fit_model', 'cell_key', 'given_dataset', 'run_cell', 'run', 'cells',
-           'open_cells', 'run_grid', 'changes', 'main']
+           'make_model', 'model_inputs', 'estimated_rate', 'fit_model', 'cell_key', 'given_dataset', 'run_cell', 'run',
+           'cells', 'open_cells', 'run_grid', 'changes', 'main']
 
 # %% ../nbs/09c_experiment.ipynb #beea5d5c
 import argparse, time, traceback
@@ -155,7 +155,7 @@ class BayesianGAN:
         else: known = dict(n_categories=f.n_categories, levels=f.prior_levels, amounts=f.prior_kinds)
         if self.config.background < 0:
             share = unexplained_share(x, cond, np.asarray(y), known["n_categories"])
-            self.config = replace(self.config, background=share * (self.config.base_rate or float(np.mean(y))))
+            self.config = replace(self.config, background=min(float(share * (self.config.base_rate or np.mean(y))), .5))
         self.config = steady(self.config, rows, **known)
         if weight is not None: weight, = self.tensors(np.asarray(weight))
         self.posterior = sample_posterior(*rows, self.config, seed=seed, columns=f.names if f else (), **known,
@@ -197,6 +197,20 @@ def model_inputs(
     if "the truth" in model.uses: return np.column_stack([task.histories.amount, task.histories.y])
     return task.z if isinstance(model, BayesianGAN) else task.x
 
+# %% ../nbs/09c_experiment.ipynb #fc317fd2
+def estimated_rate(
+    histories: Histories, # with labels
+    train: np.ndarray,    # training rows
+    labelled: np.ndarray, # those of them with labels
+) -> float:               # 0 where labels span at least half of the rows
+    "A base rate for labels that are a selection by amount or by time."
+    def inside(values):
+        own = values[labelled]
+        return float(np.mean((values[train] >= own.min()) & (values[train] <= own.max())))
+    by_amount, by_time = inside(histories.amount), inside(histories.time)
+    if len(labelled) < 20 or min(by_amount, by_time) >= .5: return 0.
+    return by_amount * float(np.mean(histories.y[labelled]))
+
 # %% ../nbs/09c_experiment.ipynb #186e6c0c
 def fit_model(
     task: Task,
@@ -206,7 +220,10 @@ def fit_model(
     **options,     # of `BayesianGAN`: checkpoint, progress, device
 ) -> tuple:        # the fitted model and its view of all rows
     "Fits a model on the labelled rows, with the others of the training set as unlabelled ones."
-    model = make_model(name, task.config, task.features, **options)
+    config = task.config
+    if not config.base_rate:
+        config = replace(config, base_rate=estimated_rate(task.histories, task.train, task.labelled))
+    model = make_model(name, config, task.features, **options)
     if weight is not None and not isinstance(model, BayesianGAN):
         raise ValueError(f"model = {name!r} takes no weights: leave weight out, or give 'SBGAN'")
     weights = {} if weight is None else dict(weight=weight)
