@@ -7,7 +7,8 @@ import nbformat
 from common import NBS, ROOT, code_cells, trouble
 
 TOP_LEVEL = ("FraudDetector", "OnlineScorer", "Columns", "preset", "load_dataset")
-EXTRAS = ("dask", "distributed", "redis", "captum", "lightgbm", "ot", "kagglehub") # modules that only extras install
+EXTRAS = ("dask", "distributed", "redis", "captum", "lightgbm", "ot", "kagglehub", "fastapi", "uvicorn",
+          "prometheus_client") # modules that only extras install
 
 
 def exported_module(path):
