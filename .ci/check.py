@@ -31,7 +31,10 @@ def available_flags():
     datasets = all([has_file("HANDBOOK_PARQUET", "handbook.parquet"), has_file("SFFSD_CSV", "s-ffsd.csv.xz")])
     signatory = importlib.util.find_spec("signatory") is not None
     redis = shutil.which("redis-server") is not None
-    here = dict(data=data, datasets=datasets, signatory=signatory, slow=bool(os.environ.get("SLOW")), gpu=False, redis=redis)
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    browser = bool(chromium) and all(importlib.util.find_spec(name) for name in ("panel", "playwright"))
+    here = dict(data=data, datasets=datasets, signatory=signatory, slow=bool(os.environ.get("SLOW")), gpu=False, redis=redis,
+                browser=browser)
     if importlib.util.find_spec("torch"):
         import torch
         here["gpu"] = torch.cuda.is_available()
