@@ -9,6 +9,7 @@ __all__ = ['FraudDetector', 'check_labels', 'detector_config', 'fresh_seed', 'ro
 import hashlib, secrets, warnings
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np, pandas as pd, torch
 from fastcore.basics import patch
@@ -155,10 +156,18 @@ def weights_of(
                     "give one for each, or a series with their index")
 
 # %% ../../nbs/detector/04a_estimator.ipynb #3dba059c
+class _Told(tqdm):
+    "A bar that tells a function the share that is done."
+    def __init__(self, tell, **options):
+        self.tell = tell
+        super().__init__(**options)
+    def display(self, *args, **kwargs): self.tell(self.n / self.total)
+
 @contextmanager
 def _bar(epochs, wanted):
     "One bar through features, which count as a tenth of the epochs, and sampling -> the bar, epochs."
-    with tqdm(total=epochs + epochs // 10, unit="step", desc="fit", disable=not wanted) as bar: yield bar, epochs
+    kind = partial(_Told, tell=wanted) if callable(wanted) else partial(tqdm, disable=not wanted)
+    with kind(total=epochs + epochs // 10, unit="step", desc="fit") as bar: yield bar, epochs
 
 # %% ../../nbs/detector/04a_estimator.ipynb #a15e410e
 @patch
@@ -168,7 +177,7 @@ def fit(self: FraudDetector,
     rows=None,                  # labels or a mask of the rows to learn from, the others are history; None: all
     sample_weight=None,         # series by index, or an array, of how much each labelled row counts; None: all alike
     base_rate: float | None = None, # share of frauds among all rows, if it is known: probabilities are drawn to it
-    progress: bool = False,     # a bar, as with verbose=1
+    progress=False,             # True: a bar, as with verbose=1; or a function that is told the share that is done
 ) -> FraudDetector:             # itself
     "Learns from all transactions and the few labels."
     columns = self._columns()
