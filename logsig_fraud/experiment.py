@@ -202,13 +202,13 @@ def estimated_rate(
     histories: Histories, # with labels
     train: np.ndarray,    # training rows
     labelled: np.ndarray, # those of them with labels
-) -> float:               # 0 where labels span at least half of the rows
+) -> float:               # 0 where labels span three quarters of the rows
     "A base rate for labels that are a selection by amount or by time."
     def inside(values):
         own = values[labelled]
         return float(np.mean((values[train] >= own.min()) & (values[train] <= own.max())))
     by_amount, by_time = inside(histories.amount), inside(histories.time)
-    if len(labelled) < 20 or min(by_amount, by_time) >= .5: return 0.
+    if len(labelled) < 20 or min(by_amount, by_time) >= .75: return 0.
     return by_amount * float(np.mean(histories.y[labelled]))
 
 # %% ../nbs/09c_experiment.ipynb #186e6c0c
