@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['BACKENDS', 'logsignature', 'open_signature', 'extend_signature', 'close_signature', 'prefix_logsignatures',
-           'FeatureScaler', 'fit_scaler', 'coordinate_names', 'logsig_dim', 'logsig_levels', 'logsig_words']
+           'inverse_signature', 'window_logsignatures', 'FeatureScaler', 'fit_scaler', 'coordinate_names', 'logsig_dim',
+           'logsig_levels', 'logsig_words']
 
 # %% ../nbs/03a_logsignatures.ipynb #15a306aa
 import hashlib, json, math, os
@@ -207,6 +208,68 @@ def prefix_logsignatures(
         with atomic_write(out) as part:
             _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), histories, config, scale, progress).flush()
     return np.load(out, mmap_mode="r")
+
+# %% ../nbs/03a_logsignatures.ipynb #6b2c6965
+@lru_cache(None)
+def _reversed_words(d, depth):
+    "For each term of a signature, the number of the reversed word, and its sign."
+    places, signs, start = [], [], 0 # the leading 1 is left out
+    for level in range(1, depth + 1):
+        number = np.arange(d**level).reshape((d,) * level)
+        places.append(start + number.transpose().ravel())
+        signs.append(np.full(d**level, (-1.)**level))
+        start += d**level
+    return np.concatenate(places), np.concatenate(signs)
+
+def inverse_signature(
+    sig: np.ndarray, # (paths, signature terms)
+    d: int,          # channels
+    depth: int,      # truncation level
+) -> np.ndarray:     # (paths, signature terms)
+    "The signature of each path run backwards."
+    place, sign = _reversed_words(d, depth)
+    return np.take(sig, place, 1) * sign
+
+# %% ../nbs/03a_logsignatures.ipynb #de5aeb04
+def _prefixes(points, first, customers, config):
+    "The signatures of all prefixes of some customers, in the order of their events."
+    size = np.diff(np.append(first, len(points)))[customers]
+    starts = np.cumsum(size) - size
+    out = np.empty((size.sum(), pysiglib.sig_length(2 * points.shape[1] + 1, config.depth)))
+    for t in range(size.max(initial=0)):
+        go = np.flatnonzero(size > t)
+        now = points[first[customers[go]] + t]
+        if t == 0: sig = open_signature(now, config)
+        else: sig = extend_signature(out[starts[go] + t - 1], now - points[first[customers[go]] + t - 1], config.depth)
+        out[starts[go] + t] = sig
+    return out
+
+# %% ../nbs/03a_logsignatures.ipynb #609f25fb
+def window_logsignatures(
+    histories,                       # `Histories`
+    config: Config,                  # `depth` and the settings of the path; `first_event` is "keep"
+    length: float,                   # of the window, in days or in the table's unit of time
+    scale: np.ndarray | None = None, # (channels,) what the channels are divided by, see `path_scale`; None: 1
+    block: int = 2**14,              # events that are worked on at a time, or those of one customer
+) -> np.ndarray:                     # (rows, logsig_dim(2 * channels + 3, depth)) float32
+    "The log-signature of every row's path from its first transaction within the window to its own."
+    h, points, depth = histories, path_points(histories, config, scale), config.depth
+    d = 2 * points.shape[1] + 1
+    _prepare(d, depth)
+    out = np.zeros((len(points), logsig_dim(d, depth)), "float32")
+    cuts = np.unique(np.searchsorted(h.offsets, np.arange(0, len(points) + block, block)).clip(max=len(h.offsets) - 1))
+    for low, high in zip(cuts[:-1], cuts[1:]):
+        start, stop = h.offsets[low], h.offsets[high]
+        sig = _prefixes(points, h.offsets[:-1], np.arange(low, high), config)
+        own = np.repeat(np.arange(low, high), np.diff(h.offsets[low:high + 1]))
+        time = h.event_time[start:stop]
+        key = (own - low) * (np.ptp(time) + length + 1) + time - time.min()
+        first = np.maximum(np.searchsorted(key, key - length, side="right"), h.offsets[own] - start)
+        sig = pysiglib.sig_combine(inverse_signature(sig[first], d, depth), sig, d, depth)
+        rows, n = pysiglib.sig_to_log_sig(sig, d, depth, method=1), np.arange(stop - start) - first
+        if config.time == "index": rows = rows * (1 / np.maximum(n, 1))[:, None] ** _time_letters(d, depth)
+        out[start:stop] = rows
+    return out[h.event]
 
 # %% ../nbs/03a_logsignatures.ipynb #000351fe
 @dataclass(frozen=True)
