@@ -17,7 +17,7 @@ from ..banksim import tidy
 from ..columns import Columns, read_number
 from .detector import FraudDetector
 from ..histories import tie_hash
-from ..posterior import central
+from ..scoring import central
 from ..simulator import simulate_banksim
 
 # %% ../../nbs/detector/12a_alert_scores.ipynb #d222cdb7

@@ -246,7 +246,9 @@ def save(self: FraudDetector,
     arrays, words = self.features_.to_parts()
     name = self.config if isinstance(self.config, str) else None
     seed = None if self.random_state is None else int(self.random_state)
-    params = dict(max_categories=int(self.max_categories), random_state=seed, preset=name)
+    fitted, given = vars(self.posterior_.config), {} if name else vars(self.config)
+    params = dict(max_categories=int(self.max_categories), random_state=seed, preset=name,
+                  given={k: v for k, v in given.items() if v != fitted[k]}) # what `fit` settled
     with new_folder(folder, MANIFEST) as part:
         self.posterior_.save(part)
         save_file(dict(arrays, base=self.base_, seen=self.seen_), part / "features.safetensors")
@@ -255,7 +257,8 @@ def save(self: FraudDetector,
 
 # %% ../../nbs/detector/04b_detector.ipynb #3175d16f
 _WORDS = dict(format=int, part=str, files=dict.fromkeys(FILES, str), sha256=str, library=str,
-             params=dict(max_categories=int, random_state=(int, type(None)), preset=(str, type(None))),
+             params=dict(max_categories=int, random_state=(int, type(None)), preset=(str, type(None)),
+                         given=dict),
              about=dict(rows=int, customers=int, labelled=int, frauds=int, first=str, last=str, salt=str, history=float,
                         rate=float, chains=str),
              features=dict(columns=dict, levels=dict, bands=dict, time_kind=str, scaling=str, raw_columns=int,
@@ -269,8 +272,8 @@ def _read_detector(cls, folder):
     try:
         posterior, arrays = Posterior.load(part), load_file(part / "features.safetensors")
         features = from_parts(arrays, words["features"], posterior.config)
-        self = cls(features.columns, params["preset"] or posterior.config, params["max_categories"],
-                   params["random_state"])
+        config = params["preset"] or replace(posterior.config, **params["given"])
+        self = cls(features.columns, config, params["max_categories"], params["random_state"])
         self.features_, self.posterior_ = features, posterior
         self.base_, self.seen_ = arrays["base"], arrays["seen"]
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as e:

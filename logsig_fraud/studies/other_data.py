@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['RIVALS', 'MODELS', 'WORLDS', 'SITUATIONS', 'World', 'days', 'handbook_world', 'sffsd_world', 'plain_columns',
-           'make_world_task', 'fit_rival', 'run_cell', 'cell_key', 'cells', 'main', 'data_table']
+           'make_world_task', 'fit_rival', 'run_cell', 'cell_key', 'cells', 'main', 'data_table', 'best_rivals']
 
 # %% ../../nbs/studies/11_other_data.ipynb #a9e85f3c
 import argparse, time
@@ -186,7 +186,8 @@ def run_cell(
     seconds, day = time.perf_counter() - start, np.floor(h.time)
     score = p.mean(0) if p.ndim == 2 else p
     out = evaluate(h.y, p, h.amount, probability=probability)
-    more = [("card_precision", 100, card_precision(h.y, score, h.customer, day, 100))] if world.name == "handbook" else []
+    more = []
+    if world.name == "handbook": more = [("card_precision", 100, card_precision(h.y, score, h.customer, day, 100))]
     head = np.argsort(-score, kind="stable")[:len(score) // 100]
     if world.scenario is not None:
         kind = world.scenario[world.test]
@@ -240,14 +241,35 @@ def main(args=None):
 
 if __name__ == "__main__" and "__file__" in globals(): main()
 
-# %% ../../nbs/studies/11_other_data.ipynb #a17b9f95
+# %% ../../nbs/studies/11_other_data.ipynb #b0e6cb17
 def data_table(
-    rows: pd.DataFrame,       # from `read_results`
+    rows: pd.DataFrame,     # from `read_results`
     metric: str = "pr_auc",
-    k: float | None = None,   # of the metric
-) -> pd.DataFrame:            # lines: data, split, labels; columns: models
-    "One line for each data set, split and budget."
+    k: float | None = None, # of the metric
+) -> pd.DataFrame:          # lines: data, split, labels; columns: models
+    "The mean over draws, one line for each data set, split and budget, on draws that all models have."
     rows = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)]
-    by = rows.groupby(["data", "split", "nl", "model"]).value.agg(["mean", "sem", "count"])
-    table = by["mean"].unstack("model")
+    cell = ["data", "split", "nl"]
+    wide = rows.pivot_table(index=[*cell, "seed"], columns="model", values="value")
+    wide = wide[wide.default.notna()] if "default" in wide else wide
+    table = wide.groupby(cell).mean()
     return table[[m for m in MODELS if m in table]]
+
+# %% ../../nbs/studies/11_other_data.ipynb #5c923928
+def best_rivals(
+    rows: pd.DataFrame,     # from `read_results`
+    metric: str = "pr_auc",
+    k: float | None = None, # of the metric
+) -> pd.DataFrame:          # data, split, labels, draws, default, best other, which, difference, standard error
+    "The default next to the best other model of each line, draw by draw."
+    rows, lines = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)], []
+    for key, part in rows.groupby(["data", "split", "nl"]):
+        wide = part.pivot_table(index="seed", columns="model", values="value")
+        if "default" not in wide: continue
+        wide = wide[wide.default.notna()].dropna(axis=1)
+        others = wide.drop(columns="default").mean()
+        if not len(others): continue
+        apart = wide.default - wide[others.idxmax()]
+        lines.append([*key, len(wide), wide.default.mean(), others.max(), others.idxmax(), apart.mean(), apart.sem()])
+    names = ["data", "split", "labels", "draws", "default", "best other", "which", "difference", "standard error"]
+    return pd.DataFrame(lines, columns=names)
