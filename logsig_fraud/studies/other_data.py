@@ -260,7 +260,7 @@ def best_rivals(
     rows: pd.DataFrame,     # from `read_results`
     metric: str = "pr_auc",
     k: float | None = None, # of the metric
-) -> pd.DataFrame:          # data, split, labels, draws, default, best other, which, difference, standard error
+) -> pd.DataFrame:          # data, split, labels, draws, others, default, best other, which, difference, its error
     "The default next to the best other model of each line, draw by draw."
     rows, lines = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)], []
     for key, part in rows.groupby(["data", "split", "nl"]):
@@ -270,6 +270,6 @@ def best_rivals(
         others = wide.drop(columns="default").mean()
         if not len(others): continue
         apart = wide.default - wide[others.idxmax()]
-        lines.append([*key, len(wide), wide.default.mean(), others.max(), others.idxmax(), apart.mean(), apart.sem()])
-    names = ["data", "split", "labels", "draws", "default", "best other", "which", "difference", "standard error"]
+        lines.append([*key, len(wide), len(others), wide.default.mean(), others.max(), others.idxmax(), apart.mean(), apart.sem()])
+    names = ["data", "split", "labels", "draws", "others", "default", "best other", "which", "difference", "standard error"]
     return pd.DataFrame(lines, columns=names)
