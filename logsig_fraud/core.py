@@ -68,7 +68,7 @@ class NetworkConfig:
     lambda_unl: float = 1.0             # weight of the unlabelled loss; 0 switches the generator off
     lambda_lab: float = 10.0            # weight of the labelled loss
     lambda_gp: float = 1.0              # weight of the gradient penalty
-    background: float = 0.0             # share of rows that are frauds which no feature explains; -1: from the labelled rows
+    background: float = 0.0             # share of rows that are frauds which nothing explains; -1: from the labelled rows
     base_rate: float = 0.0              # share of frauds among all rows, that probabilities are drawn to; 0: not known
     lambda_rate: float = 1.0            # weight of the base rate: as many observations as this times the labels
     prior: str = "density"              # what the Glorot-normal prior is used for
@@ -149,6 +149,8 @@ class Config(SamplerConfig, NetworkConfig):
         for name, (low, high) in BOUNDS.items():
             value = getattr(self, name)
             if not low <= value <= high: _refuse(name, value, f"a number from {low} to {high}")
+        if not all(0 < life < inf for life in self.half_lives):
+            _refuse("half_lives", self.half_lives, "days above zero, such as (1, 7, 30)")
         for name in ("chains", "generators"):
             if self.batch % getattr(self, name):
                 raise ValueError(f"batch = {self.batch} does not divide by {name} = {getattr(self, name)}: "

@@ -99,9 +99,11 @@ class Explanation:
     level: float = 0.9       # of the intervals
     topics: list = ()        # the topic of each name, by `input_topics`
     words: list = ()         # for each row, topic -> words, by `describe`
+    background: float = 0.   # share of frauds that nothing explains, which every probability includes
 
     @property
-    def probability(self): return 1 / (1 + np.exp(-self.logit)) # (samples, rows)
+    def probability(self): # (samples, rows)
+        return self.background + (1 - self.background) / (1 + np.exp(-self.logit))
     def __repr__(self):
         return f"Explanation({len(self.rows)} rows, {len(self.names)} features, {len(self.base)} samples)"
 
@@ -207,7 +209,7 @@ def explain_rows(
     words = [describe(features, h, row, f.cond[row]) for row in at]
     return Explanation(mine.index[at], (*features.names, *features.condition_names), name_groups(features),
                        np.stack(parts, 1), zero.numpy(), logit.numpy(), events, c.amount, level,
-                       input_topics(features), words)
+                       input_topics(features), words, max(posterior.config.background, 0.))
 
 # %% ../../nbs/detector/02b_attribution.ipynb #e51184a2
 @patch

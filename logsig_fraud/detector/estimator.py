@@ -195,6 +195,9 @@ def fit(self: FraudDetector,
     labelled = train[~np.isnan(h.y[train])]
     check_labels(h.y[labelled])
     unlikely_rate(1, 1, base_rate)
+    if base_rate and not config.lambda_unl:
+        raise ValueError("base_rate is not allowed with lambda_unl = 0: it acts on the unlabelled rows of a step; "
+                         "give lambda_unl a small weight, or leave base_rate out")
     if base_rate: config = replace(config, base_rate=float(base_rate))
     weight = weights_of(sample_weight, transactions.index, place[labelled])
     with _bar(longer_schedule(config, len(labelled)).epochs, progress or self.verbose) as (bar, step):

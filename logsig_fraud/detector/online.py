@@ -51,7 +51,7 @@ class OnlineScorer:
     ):
         check_level(level)
         self.detector = detector
-        self.features, self.posterior = detector.features_, detector.posterior_
+        self.posterior = detector.posterior_
         if self.features.config.first_event == "drop":
             raise ValueError("this detector drops the first transaction of each customer (first_event = 'drop'), "
                              "which a stream cannot: fit one with first_event = 'keep'")
@@ -63,6 +63,9 @@ class OnlineScorer:
         if self.store.change(["detector"], lambda old: ([old[0] or own], old[0] or own)) != own:
             raise ValueError("this store holds states of another detector: "
                              "give each detector a store of its own, and send it the history with warm(history)")
+
+    @property
+    def features(self): return self.detector.features_ # labels that are added to the detector count at once
 
 # %% ../../nbs/detector/07_online.ipynb #51439409
 @patch
