@@ -129,6 +129,8 @@ class Config(SamplerConfig, NetworkConfig):
     feature_set: str = "paper"          # paper: gap, amount, age, gender, risk level; extended: the category as well
     # half-lives (days) of the memory of a customer's habits, if times are timestamps; empty: no habits
     half_lives: tuple = ()
+    # quantiles (percent) between which the amount and the habits also enter piece by piece; empty: not
+    knots: tuple = ()
     entity_labels: str = "timestamps"   # whether an entity's share of frauds is read, with the extended feature set
     label_delay: float = 7.0            # time after which a label is known to it, in days or in the table's unit
     level_weights: tuple = ()           # factor for the columns of each signature level; empty: all 1
@@ -151,6 +153,8 @@ class Config(SamplerConfig, NetworkConfig):
             if not low <= value <= high: _refuse(name, value, f"a number from {low} to {high}")
         if not all(0 < life < inf for life in self.half_lives):
             _refuse("half_lives", self.half_lives, "days above zero, such as (1, 7, 30)")
+        if not all(0 < a < b for a, b in zip(self.knots, (*self.knots[1:], 100))):
+            _refuse("knots", self.knots, "rising numbers between 0 and 100, such as (25, 50, 75)")
         for name in ("chains", "generators"):
             if self.batch % getattr(self, name):
                 raise ValueError(f"batch = {self.batch} does not divide by {name} = {getattr(self, name)}: "
@@ -166,8 +170,8 @@ _AS_CODED = dict(
 
 PRESETS = dict(
     default=dict(
-        feature_set="extended", half_lives=(1.0, 7.0, 30.0), depth=2, terms="signature", prior_gain=2.0,
-        prior_scales=(1.0, 0.3, 0.1), background=-1.0,
+        feature_set="extended", half_lives=(1.0, 7.0, 30.0), knots=(25.0, 50.0, 75.0, 90.0, 97.0), depth=2,
+        terms="signature", prior_gain=2.0, prior_scales=(1.0, 0.3, 0.1), background=-1.0,
         amount_prior_mean=(3.4, 6.8), amount_prior_half_life=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1,
         lambda_gp=0.1, lr_d=0.1, friction=0.05, grad_clip=10.0, embedding_step="prior", epochs=400, burn_in=200, thin=2,
         schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors"),

@@ -50,7 +50,7 @@ class Task:
 
 # %% ../nbs/09c_experiment.ipynb #36b4d0df
 _PATH = ("depth", "terms", "time", "invisibility", "first_event", "gap_factor", "path_scale", "scaling",
-         "level_weights", "raw_levels", "feature_set", "half_lives", "entity_labels", "fit_on",
+         "level_weights", "raw_levels", "feature_set", "half_lives", "knots", "entity_labels", "fit_on",
          "min_history")
 
 def _columns_of(histories, columns, config, train, max_categories=30):

@@ -233,7 +233,7 @@ def add_labels(self: FraudDetector,
     return self
 
 # %% ../../nbs/detector/04b_detector.ipynb #6c3d5eb0
-FORMAT = 5
+FORMAT = 6
 MANIFEST = "detector.json"
 FILES = ("features.safetensors", "posterior.json", "weights.safetensors")
 

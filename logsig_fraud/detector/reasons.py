@@ -193,6 +193,8 @@ def input_topics(
     words = [word_topic(w, c.channels) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
     worth = [("amount", c.amount)] * (len(features.own) * len(CATEGORY_COLUMNS))
     worth += [habit_topic(name, c.amount) for name in features.habits.names] if features.habits else []
+    beside = [*words[len(inputs.words):], *worth]
+    worth += [beside[int(column)] for column in inputs.pieces[:, 0]]
     worth += [("entity", name) for name in features.entities or () for _ in ENTITY_COLUMNS]
     conditions = [("customer", name) for name in c.static]
     conditions += [("risk", name) for name in features.bands or ()]
@@ -224,7 +226,10 @@ def name_groups(
     words = [word_group(w, c.channels, front) for w in (*inputs.words, *inputs.words[:inputs.raw_columns])]
     kinds = dict(clock="hour and weekday", tempo="how often, lately", amount=f"{c.amount} for this customer")
     habits = [kinds[habit_topic(name, c.amount)[0]] for name in features.habits.names] if features.habits else []
-    return [*words, *(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS), *habits,
+    worth = [*(f"{c.amount} for its {k}" for k in features.own for _ in CATEGORY_COLUMNS), *habits]
+    beside = [*words[len(inputs.words):], *worth]
+    pieces = [beside[int(column)] for column in inputs.pieces[:, 0]]
+    return [*words, *worth, *pieces,
             *(f"labels at its {k}" for k in features.entities or () for _ in ENTITY_COLUMNS),
             *features.condition_names]
 
