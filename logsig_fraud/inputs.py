@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from .algebra import signature_terms, term_words
 from .core import Config
-from .logsignatures import FeatureScaler, fit_scaler, logsig_dim
+from .logsignatures import FeatureScaler, LazyTerms, fit_scaler, logsig_dim
 
 # %% ../nbs/03b_inputs.ipynb #3ee4297f
 def signature_depth(
@@ -98,16 +98,18 @@ class Inputs:
         "The inputs of a network."
         idle = self.scaler.scaling == "none" and (self.scaler.factor == 1).all()
         if idle and not len(self.mean): return x
-        as_they_are = np.concatenate([x[:, :self.raw_columns], x[:, self.width:]], 1)
-        # Clipped, so that an absurd value stays a number
-        beside = np.clip((as_they_are - self.mean) * self.factor, -1000, 1000).astype(np.float32)
-        return np.concatenate([x[:, :self.width] if idle else self.scaled(x[:, :self.width]), beside], 1)
+        front = self.width if idle else len(self.words)
+        out = np.empty((len(x), front + len(self.mean)), np.float32)
+        for part, to in ((x[i:i + 2**15], out[i:i + 2**15]) for i in range(0, len(x), 2**15)):
+            to[:, :front] = part[:, :front] if idle else self.scaled(part[:, :self.width])
+            as_they_are = np.concatenate([part[:, :self.raw_columns], part[:, self.width:]], 1)
+            # Clipped, so that an absurd value stays a number
+            to[:, front:] = np.clip((as_they_are - self.mean) * self.factor, -1000, 1000)
+        return out
 
     def scaled(self, x): # (rows, width) -> (rows, words) float32
         "The signature's columns, scaled."
-        if len(self.words) == self.width: return self.scaler(x)
-        starts = range(0, max(len(x), 1), 2**15)
-        return np.concatenate([self.scaler(signature_terms(x[i:i + 2**15], self.d)) for i in starts])
+        return self.scaler(x if len(self.words) == self.width else signature_terms(x, self.d))
 
 # %% ../nbs/03b_inputs.ipynb #13072873
 @patch
@@ -135,7 +137,7 @@ def fit_inputs(
     width, raw_columns = logsig_dim(d, depth), logsig_dim(d, min(config.raw_levels, depth)) if config.raw_levels else 0
     as_they_are = np.concatenate([x[:, :raw_columns], x[:, width:]], 1).astype(float)
     mean, std = as_they_are.mean(0), as_they_are.std(0)
-    columns = signature_terms(x[:, :width], d) if config.terms == "signature" else x[:, :width]
+    columns = LazyTerms(x[:, :width], d) if config.terms == "signature" else x[:, :width]
     scaler = fit_scaler(columns, replace(config, depth=depth), d)
     factor = np.where(std > 1e-6 * np.abs(mean), 1 / np.where(std > 0, std, 1), 0)
     return Inputs(scaler, tuple(term_words(d, depth, config.terms)), d, raw_columns, mean, factor)
