@@ -76,6 +76,7 @@ def entity_counts(
     known: EntityLabels,
     name: np.ndarray, # (rows,) text of each row's entity, or a `pd.Categorical`
     time: np.ndarray, # (rows,)
+    windows: tuple = WINDOWS, # days that labels count for
 ) -> tuple:           # (rows, windows) labels that were known at the time, and the frauds among them
     "How many labels and frauds of each row's entity were known."
     category = name if isinstance(name, pd.Categorical) else pd.Categorical(name)
@@ -84,7 +85,7 @@ def entity_counts(
     def before(limit): # labels of all entities in front of the row's, and of its own that are older than a time
         return np.searchsorted(key, number * len(frauds) + np.searchsorted(ordered, limit))
     last = before(time - known.delay)[:, None]
-    first = np.stack([before(time - known.delay - window) for window in WINDOWS], 1)
+    first = np.stack([before(time - known.delay - window) for window in windows], 1)
     there = (number >= 0)[:, None]
     return np.where(there, last - first, 0), np.where(there, frauds[last] - frauds[first], 0)
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from .algebra import signature_terms, term_words
 from .core import Config
-from .logsignatures import FeatureScaler, fit_scaler, logsig_dim
+from .logsignatures import FeatureScaler, LazyTerms, fit_scaler, logsig_dim
 
 # %% ../nbs/03b_inputs.ipynb #3ee4297f
 def signature_depth(
@@ -123,21 +123,22 @@ class Inputs:
         "The inputs of a network."
         idle = self.scaler.scaling == "none" and (self.scaler.factor == 1).all()
         if idle and not len(self.mean): return x
-        starts = range(0, max(len(x), 1), 2**15)
-        scaled = [x[:, :self.width]] if idle else [self.scaled(x[i:i + 2**15, :self.width]) for i in starts]
-        beside = [self.beside(x[i:i + 2**15]) for i in starts]
-        return np.concatenate([np.concatenate(scaled), np.concatenate(beside)], 1)
+        front = self.width if idle else len(self.words)
+        out = np.empty((len(x), front + len(self.mean)), np.float32)
+        for part, to in ((x[i:i + 2**15], out[i:i + 2**15]) for i in range(0, len(x), 2**15)):
+            to[:, :front] = part[:, :front] if idle else self.scaled(part[:, :self.width])
+            to[:, front:] = self.beside(part)
+        return out
 
     def scaled(self, x): # (rows, width) -> (rows, words) float32
         "The signature's columns, scaled."
         return self.scaler(x if len(self.words) == self.width else signature_terms(x, self.d))
 
-    def beside(self, x): # (rows, columns) -> (rows, raw + further columns + pieces) float32
+    def beside(self, x): # (rows, columns) -> (rows, raw + further columns + pieces)
         "The columns that enter as they are, and their pieces; clipped, so that an absurd value stays a number."
-        as_they_are = np.concatenate([x[:, :self.raw_columns], x[:, self.width:]], 1)
-        both = np.concatenate([as_they_are, cut_pieces(as_they_are, self.pieces)], 1) if len(self.pieces) else as_they_are
-        return np.clip((both - self.mean) * self.factor, -1000, 1000).astype(np.float32)
-
+        whole = np.concatenate([x[:, :self.raw_columns], x[:, self.width:]], 1)
+        both = np.concatenate([whole, cut_pieces(whole, self.pieces)], 1) if len(self.pieces) else whole
+        return np.clip((both - self.mean) * self.factor, -1000, 1000)
 
 # %% ../nbs/03b_inputs.ipynb #13072873
 @patch
@@ -167,7 +168,7 @@ def fit_inputs(
     as_they_are = np.concatenate([x[:, :raw_columns], x[:, width:]], 1).astype(float)
     pieces = fit_pieces(as_they_are, cut, config.knots)
     parts = cut_pieces(as_they_are, pieces)
-    columns = signature_terms(x[:, :width], d) if config.terms == "signature" else x[:, :width]
+    columns = LazyTerms(x[:, :width], d) if config.terms == "signature" else x[:, :width]
     scaler = fit_scaler(columns, replace(config, depth=depth), d)
     mean, std = (np.append(how(as_they_are, 0), how(parts, 0)) for how in (np.mean, np.std))
     factor = np.where(std > 1e-6 * np.abs(mean), 1 / np.where(std > 0, std, 1), 0)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BACKENDS', 'logsignature', 'open_signature', 'extend_signature', 'close_signature', 'prefix_logsignatures',
-           'inverse_signature', 'window_logsignatures', 'FeatureScaler', 'fit_scaler', 'coordinate_names', 'logsig_dim',
-           'logsig_levels', 'logsig_words']
+           'inverse_signature', 'window_logsignatures', 'FeatureScaler', 'signature_terms_of', 'LazyTerms',
+           'fit_scaler', 'coordinate_names', 'logsig_dim', 'logsig_levels', 'logsig_words']
 
 # %% ../nbs/03a_logsignatures.ipynb #15a306aa
 import hashlib, json, math, os
@@ -195,7 +195,7 @@ def prefix_logsignatures(
     config: Config,                  # `depth` and the settings of the path
     scale: np.ndarray | None = None, # (channels,) what the channels are divided by, see `path_scale`; None: 1
     dtype: str = "float32",          # type of the output; the work is done in float64
-    out: str | Path | None = None,   # .npy file to write; the result is then a read-only memory map
+    out=None,                        # array to fill; or .npy file to write, the result is then a read-only memory map
     cache: bool = False,             # keep the result in `cache_dir()` and take it from there the next time
     progress: bool = True,           # a bar where it takes more than two seconds
 ) -> np.ndarray:                     # (rows, logsig_dim(2 * channels + 3, depth)), row i for `histories.event[i]`
@@ -203,7 +203,8 @@ def prefix_logsignatures(
     if cache and out is not None: raise ValueError("give a file to write or cache=True, not both")
     if cache: out = cache_dir() / f"logsignatures-{_fingerprint(histories, config, scale, dtype)}.npy"
     shape = len(histories.event), logsig_dim(2 * histories.values.shape[1] + 3, config.depth)
-    if out is None: return _fill(np.empty(shape, dtype), histories, config, scale, progress)
+    if out is None: out = np.empty(shape, dtype)
+    if isinstance(out, np.ndarray): return _fill(out, histories, config, scale, progress)
     if not (cache and out.exists()):
         with atomic_write(out) as part:
             _fill(np.lib.format.open_memmap(part, "w+", dtype, shape), histories, config, scale, progress).flush()
@@ -319,9 +320,39 @@ def _rounding_noise(top, d, depth):
     letter = np.array([max(top[i], tied.get((i, d - 1), 0)) for i in range(d)])
     return top <= 1e-10 * np.array([letter[list(w)].prod() for w in words])
 
+# %% ../nbs/03a_logsignatures.ipynb #933e063c
+def signature_terms_of(
+    first: np.ndarray,  # (rows, pairs) level-1 term of the first letter of each pair
+    second: np.ndarray, # (rows, pairs) of the second
+    area: np.ndarray,   # (rows, pairs) log-signature term of the pair
+) -> np.ndarray:        # (rows, 2 * pairs) the terms of both orders of each pair
+    "The signature's terms of some pairs of letters; what is zero but for rounding is zero."
+    half = first.astype(float) * second.astype(float) / 2
+    both = np.stack([half + area, half - area], -1)
+    both[np.abs(both) < 1e-5 * (np.abs(half) + np.abs(area))[..., None]] = 0
+    return both.reshape(len(area), 2 * area.shape[1])
+
+# %% ../nbs/03a_logsignatures.ipynb #e883a048
+class LazyTerms:
+    "What `signature_terms` gives, computed when some columns of it are read."
+    def __init__(self,
+        x: np.ndarray, # (rows, logsig_dim(d, depth)) log-signatures of depth 1 or 2
+        d: int,        # channels of the augmented path
+    ):
+        self.x, self.d, self.shape = x, d, (len(x), 2 * x.shape[1] - d)
+
+    def __getitem__(self, key): # (all rows, slice of columns) -> (rows, columns) float64
+        start, stop, _ = key[1].indices(self.shape[1])
+        low, high = max(start - self.d, 0) // 2, (max(stop - self.d, 0) + 1) // 2 # pairs of letters
+        i, j = (letters[low:high] for letters in np.triu_indices(self.d, 1))
+        both = signature_terms_of(*(self.x[:, part] for part in (i, j, slice(self.d + low, self.d + high))))
+        level = self.x[:, start:min(stop, self.d)].astype(float)
+        skip = max(start - self.d, 0) - 2 * low
+        return np.concatenate([level, both[:, skip:skip + stop - max(start, self.d)]], 1)
+
 # %% ../nbs/03a_logsignatures.ipynb #a32cd921
 def fit_scaler(
-    x: np.ndarray,  # (rows, columns) training rows only
+    x: np.ndarray,  # (rows, columns) training rows only; or `LazyTerms` of them
     config: Config, # `scaling`, `level_weights`, `depth`, `terms`
     d: int = 7,     # channels of the augmented path
 ) -> FeatureScaler:

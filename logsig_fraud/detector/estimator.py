@@ -23,8 +23,8 @@ from ..conditions import check_max_categories
 from ..core import Config, preset
 from .checks import (FitWarning, chain_verdict, lost_values, missing_history, row_mask, since_mask,
                                           uncovered, unlikely_rate)
-from ..experiment import _columns_of, finish_task, fit_model
-from ..features import learnable_rows
+from ..experiment import finish_task, fit_model
+from ..features import fit_features, learnable_rows
 from ..histories import align_labels, make_histories
 from ..sampler import longer_schedule
 from ..scoring import check_level
@@ -116,7 +116,8 @@ def row_hashes(
 def _describe(self: FraudDetector, task, learnt, labelled):
     "What is kept of the training rows: their mean, who was labelled, and how many there were."
     columns = task.features.columns
-    x, cond = task.z[task.train], task.cond[task.train]
+    whole = len(task.train) == len(task.z)
+    x, cond = (a if whole else a[task.train] for a in (task.z, task.cond)) # a copy of all would double the memory
     hot = one_hot(as_tensor(cond, torch.int64), task.features.n_categories)
     self.base_ = np.concatenate([x.mean(0, dtype=float), hot.double().mean(0).numpy()])
     some = np.linspace(0, len(x) - 1, min(2000, len(x))).astype(int)
@@ -201,7 +202,8 @@ def fit(self: FraudDetector,
     if base_rate: config = replace(config, base_rate=float(base_rate))
     weight = weights_of(sample_weight, transactions.index, place[labelled])
     with _bar(longer_schedule(config, len(labelled)).epochs, progress or self.verbose) as (bar, step):
-        fitted = train, train[:0], *_columns_of(h, columns, config, train, self.max_categories)
+        features, x = fit_features(h, columns, config, train, self.max_categories)
+        fitted = train, train[:0], features, np.empty((len(h), 0), "float32"), features.drain(x) # x is not read
         task = finish_task(h, config, fitted, labelled)
         bar.update(bar.total - step)
         options = dict(device="cpu", interrupted="keep", callbacks=(lambda run: bar.update(),), weight=weight)
