@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup signatory test results tables bench desk wheels readme notebooks lab constraints clean
+.PHONY: help setup signatory test results tables bench tour desk wheels readme notebooks lab constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ tables: setup ## write all tables and figures from the committed rows: results/t
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
 	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
+
+tour: setup ## open the ten-minute tour in JupyterLab: from a CSV file to alerts, reasons and the desk
+	@$(BIN)/jupyter lab nbs/tour.ipynb
 
 desk: setup ## open the page where alerts are decided, on simulated payments: make desk ARGS="--port 5007"
 	@mkdir -p data && $(BIN)/python -m logsig_fraud.detector.desk --simulate data/desk $(ARGS)
