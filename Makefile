@@ -9,7 +9,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup signatory test results tables bench desk wheels readme notebooks lab constraints clean
+.PHONY: help setup signatory test results tables bench tour desk wheels readme notebooks lab book constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ bench: setup ## time the library next to its rivals and add the rows to results/
 	@mkdir -p results/runs
 	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
+tour: setup ## open the ten-minute tour in JupyterLab: from a CSV file to alerts, reasons and the desk
+	@$(BIN)/jupyter lab nbs/tour.ipynb
+
 desk: setup ## open the page where alerts are decided, on simulated payments: make desk ARGS="--port 5007"
 	@mkdir -p data && $(BIN)/python -m logsig_fraud.detector.desk --simulate data/desk $(ARGS)
 
@@ -69,8 +72,17 @@ notebooks: setup ## after editing notebooks: export the library, clean the noteb
 lab: setup ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir=nbs
 
+book: .venv-book/installed ## build the book from the committed notebooks, in an environment of its own: book/_build
+	@.venv-book/bin/python book/build.py
+
+.venv-book/installed: book/requirements.txt
+	@test -x .venv-book/bin/python || $(PYTHON) -m venv .venv-book
+	@echo "==> installing Jupyter Book, about a minute (log: .venv-book/install.log)"
+	@.venv-book/bin/python -m pip install -r book/requirements.txt > .venv-book/install.log 2>&1 || { tail -n 20 .venv-book/install.log; exit 1; }
+	@touch $@
+
 constraints: setup ## write constraints.txt anew from what is installed
 	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude signatory --exclude pip | sed 's/+cpu//' > constraints.txt
 
-clean: ## remove .venv and the executed notebooks
-	rm -rf .venv results/runs
+clean: ## remove .venv, the book and the executed notebooks
+	rm -rf .venv .venv-book book/_build results/runs

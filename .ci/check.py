@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbconvert import MarkdownExporter
 
-import house
+import house, prose
 from common import LIMIT, NBS, ROOT, code_cells, directives, give_up, limited
 
 PAPERMILL = [p for p in NBS if p.stem in ("10_results", "09_benchmarks", "10_benchmarks_use")]
@@ -154,7 +154,7 @@ def check_parameters():
 CHECKS = {"library agrees with notebooks": check_export, "notebooks are clean": check_clean,
           "README.md agrees with index.ipynb": check_readme, "parameter cells": check_tags,
           "wrong parameters are refused": check_parameters, "papermill runs 10_results": check_papermill,
-          **house.CHECKS}
+          **prose.CHECKS, **house.CHECKS}
 
 
 def run_check(name, check):

@@ -4,16 +4,17 @@
 
 # %% auto #0
 __all__ = ['points', 'one_per_outcome', 'density', 'density_curves', 'loss_curves', 'diagnostic_curves', 'reliability_curves',
-           'review_curves', 'posterior_curves']
+           'review_curves', 'ranking_curves', 'posterior_curves']
 
 # %% ../nbs/09e_curves.ipynb #723e338c
 import warnings
 
 import numpy as np, pandas as pd
 from scipy.stats import gaussian_kde
+from sklearn.metrics import precision_recall_curve
 
 from .experiment import BayesianGAN, Task, cell_key
-from .metrics import expected_saving, interval_width, risk_coverage
+from .metrics import expected_cost_at_k, expected_saving, interval_width, risk_coverage
 from .results_store import KEY
 
 # %% ../nbs/09e_curves.ipynb #ced91f6d
@@ -123,6 +124,27 @@ def review_curves(
         r = risk_coverage(y, score, u, amount, k)
         out.append(points("review", line, share, np.interp(share, r.reviewed / r.reviewed.iloc[-1], r.saved)))
     return pd.concat(out, ignore_index=True)
+
+# %% ../nbs/09e_curves.ipynb #c4513b22
+def ranking_curves(
+    y,                        # (rows,) labels, 1 for fraud
+    p,                        # (rows,) probability of fraud, (samples, rows) of them, or any score
+    amount,                   # (rows,) in the data's currency
+    model: str,               # names the lines
+    probability: bool = True, # whether `p` may be read as a probability
+    n: int = 101,             # points of the first curve
+) -> pd.DataFrame:            # "precision" by recall, and "cost" by percent of the rows that are stopped
+    "Precision over recall, and money over the alert budget."
+    p = np.asarray(p, float)
+    p = p.mean(0) if p.ndim == 2 else p
+    precision, recall, _ = precision_recall_curve(y, p)
+    grid = np.linspace(1 / n, 1, n)
+    reached = np.searchsorted(-recall, -grid, side="right") - 1 # the shortest list that finds so many
+    budget = np.geomspace(.05, 5, 41)
+    key = expected_saving(p, amount) if probability else p
+    cost = [expected_cost_at_k(y, key, amount, k) for k in budget]
+    return pd.concat([points("precision", model, grid, precision[reached]), points("cost", model, budget, cost)],
+                     ignore_index=True)
 
 # %% ../nbs/09e_curves.ipynb #5f0f72c4
 def posterior_curves(

@@ -261,6 +261,7 @@ def run_cell(
     task: Task,
     name: str,       # one of `MODELS`
     seed: int = 0,   # of the model's own draws
+    scored=None,     # called with task, name, probabilities of the test rows, and whether they are probabilities
     **options,       # of `BayesianGAN`: checkpoint, progress, device
 ) -> tuple:          # tidy metrics, seconds
     "Fits a model and judges it on the test rows."
@@ -269,6 +270,7 @@ def run_cell(
     ask = getattr(model, "predict_samples", model.predict_proba)
     p = ask(x[task.test], task.cond[task.test])
     seconds = time.perf_counter() - start
+    if scored: scored(task, name, p, model.probability)
     h = task.histories.select(task.test)
     return evaluate(h.y, p, h.amount, h.customer, np.floor(h.time), model.probability), seconds
 
@@ -282,7 +284,7 @@ def run(
     source: str | Dataset = "auto", # see `load_dataset`
     results: str | Path | None = None, # file to add rows to; what is there already is skipped
     split_seed: int = 0,            # of the split, the same for all unlabelings; if not 0, the rows say "random 7"
-    **options,                      # of `BayesianGAN`: checkpoint, progress, device
+    **options,                      # of `run_cell`: scored, checkpoint, progress, device
 ) -> pd.DataFrame:                  # tidy rows, columns as in `COLUMNS`, of the cells that were run
     "Fits and judges models; one cell of the grid after the other."
     config = preset(config) if isinstance(config, str) else config
