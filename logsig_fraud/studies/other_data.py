@@ -21,7 +21,7 @@ from ..experiment import Task, fit_model
 from ..metrics import evaluate
 from ..results_store import COLUMNS, append_results, finished, read_results, stamp
 from .rivals import BOOK, MODELS, fit_rival
-from .worlds import WORLDS, World, make_world, make_world_task
+from .worlds import WORLDS, World, fewer_rows, make_world, make_world_task
 
 # %% ../../nbs/studies/11c_other_data.ipynb #bd82e822
 def new_card_precision(
@@ -141,15 +141,17 @@ def main(args=None):
     parser.add_argument("--data", default="handbook", choices=sorted({k for k, _ in WORLDS}))
     parser.add_argument("--split", default="time", choices=sorted({k for _, k in WORLDS}))
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="draws, such as 0 1 2")
-    parser.add_argument("--models", nargs="+", help=f"some of: {'; '.join((*MODELS, *BOOK))}")
+    parser.add_argument("--models", nargs="+", help=f"some of: {'; '.join((*MODELS, *BOOK))}; TabPFN")
     parser.add_argument("--nl", nargs="+", default=["all" if nl is None else str(nl) for nl in LABELS],
                         help="label budgets, such as 520 2595 all")
     parser.add_argument("--situations", nargs="+", default=SITUATIONS, choices=SITUATIONS)
+    parser.add_argument("--test", type=int, help="so many test rows, drawn at random; None: all")
     a = parser.parse_args(args)
-    models = a.models or (MODELS + BOOK if a.split == "week" else MODELS)
-    strange = [m for m in models if m not in MODELS + BOOK]
-    if strange: parser.error(f"--models {strange[0]!r} is not allowed: give some of {'; '.join((*MODELS, *BOOK))}")
+    known, models = (*MODELS, *BOOK, "TabPFN"), a.models or (MODELS + BOOK if a.split == "week" else MODELS)
+    strange = [m for m in models if m not in known]
+    if strange: parser.error(f"--models {strange[0]!r} is not allowed: give some of {'; '.join(known)}")
     world, nls = make_world(a.data, a.split), [None if nl == "all" else int(nl) for nl in a.nl]
+    if a.test: world = fewer_rows(world, a.test)
     run_cells(world, cells(world, a.seeds, models, nls, a.situations), a.results)
 
 if __name__ == "__main__" and "__file__" in globals(): main()
@@ -166,7 +168,7 @@ def data_table(
     wide = rows.pivot_table(index=[*cell, "seed"], columns="model", values="value")
     wide = wide[wide.default.notna()] if "default" in wide else wide
     table = wide.groupby(cell).mean()
-    return table[[m for m in MODELS if m in table]]
+    return table[[m for m in (*MODELS, *BOOK, "TabPFN") if m in table]]
 
 # %% ../../nbs/studies/11c_other_data.ipynb #5c923928
 def best_rivals(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WORLDS', 'World', 'days', 'held_out', 'handbook_world', 'handbook_week', 'banksim_world', 'sffsd_world', 'make_world',
-           'make_world_task']
+           'fewer_rows', 'make_world_task']
 
 # %% ../../nbs/studies/11a_worlds.ipynb #429abbe6
 from dataclasses import dataclass, replace
@@ -154,6 +154,18 @@ def make_world(
         raise ValueError(f"split = {how!r} is not allowed for {name!r}: give one of {there}" if there else
                          f"data = {name!r} is not allowed: give 'handbook', 'banksim' or 's-ffsd'")
     return WORLDS[name, how]()
+
+# %% ../../nbs/studies/11a_worlds.ipynb #f24585f2
+def fewer_rows(
+    world: World,
+    n: int,        # rows to be judged by, drawn at random
+    seed: int = 0,
+) -> World:        # its split says how many
+    "A world with fewer test rows."
+    if not 0 < n < len(world.test):
+        raise ValueError(f"{n} test rows are not allowed: give less than the {len(world.test)} that the world has")
+    test = np.sort(np.random.default_rng(seed).choice(world.test, n, replace=False))
+    return replace(world, split=f"{world.split}, {n:,} test rows", test=test)
 
 # %% ../../nbs/studies/11a_worlds.ipynb #88144429
 @lru_cache(maxsize=2)
