@@ -20,7 +20,7 @@ from ..alerts import card_precision
 from ..experiment import Task, fit_model
 from ..metrics import evaluate
 from ..results_store import COLUMNS, append_results, finished, read_results, stamp
-from .rivals import BOOK, MODELS, fit_rival
+from .rivals import BOOK, MODELS, TRIED, fit_rival
 from .worlds import WORLDS, World, fewer_rows, make_world, make_world_task
 
 # %% ../../nbs/studies/11c_other_data.ipynb #bd82e822
@@ -147,7 +147,7 @@ def main(args=None):
     parser.add_argument("--situations", nargs="+", default=SITUATIONS, choices=SITUATIONS)
     parser.add_argument("--test", type=int, help="so many test rows, drawn at random; None: all")
     a = parser.parse_args(args)
-    known, models = (*MODELS, *BOOK, "TabPFN"), a.models or (MODELS + BOOK if a.split == "week" else MODELS)
+    known, models = (*MODELS, *BOOK, *TRIED, "TabPFN"), a.models or (MODELS + BOOK if a.split == "week" else MODELS)
     strange = [m for m in models if m not in known]
     if strange: parser.error(f"--models {strange[0]!r} is not allowed: give some of {'; '.join(known)}")
     world, nls = make_world(a.data, a.split), [None if nl == "all" else int(nl) for nl in a.nl]
