@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SITUATIONS', 'LABELS', 'BARS', 'new_card_precision', 'run_cell', 'cell_key', 'cells', 'claimed', 'run_cells', 'main',
-           'data_table', 'best_rivals', 'lost_cells']
+           'data_table', 'best_rivals', 'lost_cells', 'tried_columns']
 
 # %% ../../nbs/studies/11c_other_data.ipynb #a9e85f3c
 import argparse, hashlib, tempfile, time
@@ -124,7 +124,7 @@ def run_cells(
     def name(group): return f"{Path(results).resolve()} {cell_key(world, *group, '')}"
     groups = {group: [c[3] for c in part] for group, part in groupby(todo, key=lambda c: c[:3])}
     for wait in (False, True):
-        for group, models in tqdm(groups.items(), unit="draw", disable=wait):
+        for group, models in tqdm(groups.items(), unit="draw", delay=2, disable=wait):
             with claimed(name(group), wait) as mine:
                 keys = {model: cell_key(world, *group, model) for model in models} if mine else {}
                 done = finished(results) if mine else ()
@@ -177,7 +177,8 @@ def best_rivals(
     k: float | None = None, # of the metric
 ) -> pd.DataFrame:          # one line for each data set, split and budget, see below
     "The default next to the best other model of each line, draw by draw."
-    rows, lines = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)], []
+    rows = rows[(rows.split != "validation") & (rows.metric == metric)]
+    rows, lines = rows[rows.k.isna() if k is None else rows.k == k], []
     for key, part in rows.groupby(["data", "split", "nl"]):
         wide = part.pivot_table(index="seed", columns="model", values="value")
         if "default" not in wide: continue
@@ -204,3 +205,17 @@ def lost_cells(
     lines = lines.reset_index("metric").reset_index(drop=True)
     counts = lines.groupby(["metric", "data", "verdict"]).size().unstack(fill_value=0)
     return counts.reindex(columns=["won", "within", "lost"], fill_value=0), lines[lines.verdict == "lost"]
+
+# %% ../../nbs/studies/11c_other_data.ipynb #94c727c8
+def tried_columns(
+    rows: pd.DataFrame, # from `read_results`
+) -> pd.DataFrame:      # one line for each data set, budget and model: draws, without, with, difference, its error
+    "What the history of entities adds to our columns, on validation rows."
+    rows = rows[(rows.split == "validation") & (rows.metric == "pr_auc")]
+    kind = rows.model.str.partition(", ")
+    wide = rows.assign(model=kind[0], view=kind[2])
+    wide = wide.pivot_table(index=["data", "nl", "model", "seed"], columns="view", values="value")
+    wide = wide.reindex(columns=["ours", "with history"]).dropna()
+    wide["difference"] = wide["with history"] - wide.ours
+    parts = wide.groupby(["data", "nl", "model"])
+    return parts.mean().assign(**{"standard error": parts.difference.sem(), "draws": parts.size()}).reset_index()
