@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SITUATIONS', 'LABELS', 'BARS', 'new_card_precision', 'run_cell', 'cell_key', 'cells', 'claimed', 'run_cells', 'main',
-           'data_table', 'best_rivals', 'lost_cells']
+           'data_table', 'best_rivals', 'lost_cells', 'tried_columns']
 
 # %% ../../nbs/studies/11c_other_data.ipynb #a9e85f3c
 import argparse, hashlib, tempfile, time
@@ -20,8 +20,8 @@ from ..alerts import card_precision
 from ..experiment import Task, fit_model
 from ..metrics import evaluate
 from ..results_store import COLUMNS, append_results, finished, read_results, stamp
-from .rivals import BOOK, MODELS, fit_rival
-from .worlds import WORLDS, World, make_world, make_world_task
+from .rivals import BOOK, MODELS, TRIED, fit_rival
+from .worlds import WORLDS, World, fewer_rows, make_world, make_world_task
 
 # %% ../../nbs/studies/11c_other_data.ipynb #bd82e822
 def new_card_precision(
@@ -124,7 +124,7 @@ def run_cells(
     def name(group): return f"{Path(results).resolve()} {cell_key(world, *group, '')}"
     groups = {group: [c[3] for c in part] for group, part in groupby(todo, key=lambda c: c[:3])}
     for wait in (False, True):
-        for group, models in tqdm(groups.items(), unit="draw", disable=wait):
+        for group, models in tqdm(groups.items(), unit="draw", delay=2, disable=wait):
             with claimed(name(group), wait) as mine:
                 keys = {model: cell_key(world, *group, model) for model in models} if mine else {}
                 done = finished(results) if mine else ()
@@ -141,15 +141,17 @@ def main(args=None):
     parser.add_argument("--data", default="handbook", choices=sorted({k for k, _ in WORLDS}))
     parser.add_argument("--split", default="time", choices=sorted({k for _, k in WORLDS}))
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="draws, such as 0 1 2")
-    parser.add_argument("--models", nargs="+", help=f"some of: {'; '.join((*MODELS, *BOOK))}")
+    parser.add_argument("--models", nargs="+", help=f"some of: {'; '.join((*MODELS, *BOOK))}; TabPFN")
     parser.add_argument("--nl", nargs="+", default=["all" if nl is None else str(nl) for nl in LABELS],
                         help="label budgets, such as 520 2595 all")
     parser.add_argument("--situations", nargs="+", default=SITUATIONS, choices=SITUATIONS)
+    parser.add_argument("--test", type=int, help="so many test rows, drawn at random; None: all")
     a = parser.parse_args(args)
-    models = a.models or (MODELS + BOOK if a.split == "week" else MODELS)
-    strange = [m for m in models if m not in MODELS + BOOK]
-    if strange: parser.error(f"--models {strange[0]!r} is not allowed: give some of {'; '.join((*MODELS, *BOOK))}")
+    known, models = (*MODELS, *BOOK, *TRIED, "TabPFN"), a.models or (MODELS + BOOK if a.split == "week" else MODELS)
+    strange = [m for m in models if m not in known]
+    if strange: parser.error(f"--models {strange[0]!r} is not allowed: give some of {'; '.join(known)}")
     world, nls = make_world(a.data, a.split), [None if nl == "all" else int(nl) for nl in a.nl]
+    if a.test: world = fewer_rows(world, a.test)
     run_cells(world, cells(world, a.seeds, models, nls, a.situations), a.results)
 
 if __name__ == "__main__" and "__file__" in globals(): main()
@@ -166,7 +168,7 @@ def data_table(
     wide = rows.pivot_table(index=[*cell, "seed"], columns="model", values="value")
     wide = wide[wide.default.notna()] if "default" in wide else wide
     table = wide.groupby(cell).mean()
-    return table[[m for m in MODELS if m in table]]
+    return table[[m for m in (*MODELS, *BOOK, "TabPFN") if m in table]]
 
 # %% ../../nbs/studies/11c_other_data.ipynb #5c923928
 def best_rivals(
@@ -175,7 +177,8 @@ def best_rivals(
     k: float | None = None, # of the metric
 ) -> pd.DataFrame:          # one line for each data set, split and budget, see below
     "The default next to the best other model of each line, draw by draw."
-    rows, lines = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)], []
+    rows = rows[(rows.split != "validation") & (rows.metric == metric)]
+    rows, lines = rows[rows.k.isna() if k is None else rows.k == k], []
     for key, part in rows.groupby(["data", "split", "nl"]):
         wide = part.pivot_table(index="seed", columns="model", values="value")
         if "default" not in wide: continue
@@ -202,3 +205,17 @@ def lost_cells(
     lines = lines.reset_index("metric").reset_index(drop=True)
     counts = lines.groupby(["metric", "data", "verdict"]).size().unstack(fill_value=0)
     return counts.reindex(columns=["won", "within", "lost"], fill_value=0), lines[lines.verdict == "lost"]
+
+# %% ../../nbs/studies/11c_other_data.ipynb #94c727c8
+def tried_columns(
+    rows: pd.DataFrame, # from `read_results`
+) -> pd.DataFrame:      # one line for each data set, budget and model: draws, without, with, difference, its error
+    "What the history of entities adds to our columns, on validation rows."
+    rows = rows[(rows.split == "validation") & (rows.metric == "pr_auc")]
+    kind = rows.model.str.partition(", ")
+    wide = rows.assign(model=kind[0], view=kind[2])
+    wide = wide.pivot_table(index=["data", "nl", "model", "seed"], columns="view", values="value")
+    wide = wide.reindex(columns=["ours", "with history"]).dropna()
+    wide["difference"] = wide["with history"] - wide.ours
+    parts = wide.groupby(["data", "nl", "model"])
+    return parts.mean().assign(**{"standard error": parts.difference.sem(), "draws": parts.size()}).reset_index()

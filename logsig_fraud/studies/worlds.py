@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WORLDS', 'World', 'days', 'held_out', 'handbook_world', 'handbook_week', 'banksim_world', 'sffsd_world', 'make_world',
-           'make_world_task']
+           'fewer_rows', 'make_world_task']
 
 # %% ../../nbs/studies/11a_worlds.ipynb #429abbe6
 from dataclasses import dataclass, replace
@@ -120,7 +120,7 @@ def banksim_world(
 # %% ../../nbs/studies/11a_worlds.ipynb #e4178836
 @lru_cache(maxsize=1)
 def sffsd_world(
-    how: str = "random", # "random" (20 % of the labelled rows, stratified), "time" (the last 20 %) or "customer"
+    how: str = "random", # "random" (stratified), "time" (the last 20 %), "customer", or "validation", to choose by
     seed: int = 0,       # of the split
 ) -> World:
     "S-FFSD, split as its authors do, by time or by customer."
@@ -134,6 +134,8 @@ def sffsd_world(
         theirs = held_out(h, seed=seed)
         train, test = np.flatnonzero(~theirs), np.flatnonzero(theirs)
     else: train, test = map(np.sort, train_test_split(rows, test_size=.2, stratify=h.y, random_state=seed))
+    if how == "validation": # among the training rows of the random split
+        train, test = map(np.sort, train_test_split(train, test_size=.2, stratify=h.y[train], random_state=seed))
     return World("s-ffsd", how, data.columns, h, dict(random=train), dict(random=train), test,
                  data.provenance.hash[:12], daily=False)
 
@@ -142,7 +144,7 @@ WORLDS = {("handbook", "time"): handbook_world, ("handbook", "week"): handbook_w
           ("handbook", "customer"): partial(handbook_world, split="customer"),
           ("handbook", "validation"): partial(handbook_world, "2018-06-06", "validation"),
           **{("banksim", how): partial(banksim_world, how) for how in ("random", "customer", "time")},
-          **{("s-ffsd", how): partial(sffsd_world, how) for how in ("random", "time", "customer")}}
+          **{("s-ffsd", how): partial(sffsd_world, how) for how in ("random", "time", "customer", "validation")}}
 
 def make_world(
     name: str,  # "handbook", "banksim" or "s-ffsd"
@@ -154,6 +156,18 @@ def make_world(
         raise ValueError(f"split = {how!r} is not allowed for {name!r}: give one of {there}" if there else
                          f"data = {name!r} is not allowed: give 'handbook', 'banksim' or 's-ffsd'")
     return WORLDS[name, how]()
+
+# %% ../../nbs/studies/11a_worlds.ipynb #f24585f2
+def fewer_rows(
+    world: World,
+    n: int,        # rows to be judged by, drawn at random
+    seed: int = 0,
+) -> World:        # its split says how many
+    "A world with fewer test rows."
+    if not 0 < n < len(world.test):
+        raise ValueError(f"{n} test rows are not allowed: give less than the {len(world.test)} that the world has")
+    test = np.sort(np.random.default_rng(seed).choice(world.test, n, replace=False))
+    return replace(world, split=f"{world.split}, {n:,} test rows", test=test)
 
 # %% ../../nbs/studies/11a_worlds.ipynb #88144429
 @lru_cache(maxsize=2)
