@@ -74,7 +74,7 @@ def intercept_shift(
     z = logit(np.clip(p, 1e-12, 1 - 1e-12))
     return float(brentq(lambda b: expit(z + b).mean() - rate, -60, 60, xtol=1e-6))
 
-# %% ../../nbs/detector/03d_corrections.ipynb #e81b7e92
+# %% ../../nbs/detector/03d_corrections.ipynb #2c45d8f7
 MOST_ROWS = 20_000 # that the mean is taken over
 
 def shift_intercepts(
@@ -85,12 +85,15 @@ def shift_intercepts(
 ) -> Posterior:
     "The posterior with an intercept for each sample that makes its mean probability the base rate."
     x, cond = posterior.check(x, cond)
-    step = max(1, len(x) // MOST_ROWS)
-    proba = replace(posterior, config=replace(posterior.config, background=0.)).prepared(x.device)
-    p = in_blocks(proba, x[::step], cond[::step]).cpu().numpy().astype(float)
-    e = max(posterior.config.background, 0)
-    rates = (np.broadcast_to(rate, len(p)) - e) / (1 - e) # what the network has to add to frauds that nothing explains
-    shift = torch.tensor([intercept_shift(row, max(float(r), 1e-6)) for row, r in zip(p, rates)])
+    step, e = max(1, len(x) // MOST_ROWS), max(posterior.config.background, 0)
+    rates = np.maximum((np.broadcast_to(rate, posterior.draws * posterior.chains) - e) / (1 - e), 1e-6)
+    plain = replace(posterior, config=replace(posterior.config, background=0.)) # frauds that nothing explains stay
     bias = posterior.params["out.b"].clone()
-    bias[..., 2] += shift.to(bias).view(posterior.draws, posterior.chains, 1)
+    for _ in range(5): # probabilities that are 1 in single precision show their logit only after a shift
+        p = in_blocks(plain.prepared(x.device), x[::step], cond[::step]).cpu().numpy().astype(float)
+        if np.abs(p.mean(1) / rates - 1).max() < 1e-3: break
+        shift = torch.tensor([intercept_shift(row, float(r)) for row, r in zip(p, rates)])
+        bias = bias.clone()
+        bias[..., 2] += shift.to(bias).view(posterior.draws, posterior.chains, 1)
+        plain = replace(plain, params={**posterior.params, "out.b": bias})
     return replace(posterior, params={**posterior.params, "out.b": bias})
