@@ -42,7 +42,7 @@ def novelty(
     shares = [pd.Series(v, index).rank(pct=True) for v in (amount, ratio)]
     return pd.DataFrame(dict(size=shares[0], change=shares[1], new=met / max(len(names), 1)), index)
 
-# %% ../../nbs/detector/04c_suggest.ipynb #38d73bc8
+# %% ../../nbs/detector/04c_suggest.ipynb #4b892e94
 def check_n(
     n, # rows
 ) -> int:
@@ -50,6 +50,10 @@ def check_n(
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n = {n!r} is not allowed: give a whole number of rows, at least 1")
     return int(n)
+
+# %% ../../nbs/detector/04c_suggest.ipynb #58d5d736
+_FIRST = ("larger than {size:.0%} of all amounts; next to the customer's mean larger than {change:.0%}; "
+          "{new:.0%} of what it names is new to the customer")
 
 def suggest_first(
     transactions: pd.DataFrame,
@@ -73,9 +77,8 @@ def suggest_first(
     options = dict(drawn=False, random_share=random_share, group=group, per_group=per_customer)
     chosen, chance, _ = choose(found.score.to_numpy(), n, np.random.default_rng(seed), **options)
     found = found.iloc[chosen].assign(inclusion=chance, weight=choice_weights(chance, len(asked)), policy="first")
-    words = "larger than {size:.0%} of all amounts, against the customer's habit larger than {change:.0%}, {new:.0%} new"
-    reason = [words.format(**line) if line["inclusion"] >= 1 or random_share == 0 else "drawn at random"
-              for line in found.to_dict("records")]
+    lines = found.to_dict("records")
+    reason = ["drawn at random" if line["inclusion"] < 1 else _FIRST.format(**line) for line in lines]
     return pd.concat([facts.iloc[chosen], found.assign(reason=reason)], axis=1)
 
 # %% ../../nbs/detector/04c_suggest.ipynb #9c62fcdc
@@ -123,7 +126,19 @@ def reasons_for(
     common = drawn & (np.asarray(worth) < usual)
     return [ordinary if few else _REASONS[name].format(**line) for line, few in zip(lines, common)]
 
-# %% ../../nbs/detector/04c_suggest.ipynb #a142fd47
+# %% ../../nbs/detector/04c_suggest.ipynb #99e55f6f
+@patch
+def _open_rows(self: FraudDetector, transactions, rows, since):
+    "Which rows have a label that training saw, and which may be chosen."
+    index, c = transactions.index, self.features_.columns
+    if not index.is_unique:
+        raise DataError(f"the index has {shown(index[index.duplicated()].tolist()[0])} twice: reset it")
+    known = np.isin(row_hashes(transactions, c, self.about_["salt"]), self.seen_)
+    open_rows = row_mask(rows, index) & since_mask(since, transactions, c) & ~known
+    if open_rows.any(): return known, open_rows
+    raise DataError("every row that is asked about has a label: give rows= or since= of others")
+
+# %% ../../nbs/detector/04c_suggest.ipynb #2f8b07d7
 @patch
 def _policy_worth(self: FraudDetector, policy, transactions, scores, known, rng, alpha):
     "The score of each row of `scores` under a policy."
@@ -141,6 +156,7 @@ def _policy_worth(self: FraudDetector, policy, transactions, scores, known, rng,
     x.index = transactions.index[~known]
     return discriminative_scores(x.loc[scores.index].to_numpy(), inputs(known).to_numpy(), rng)
 
+# %% ../../nbs/detector/04c_suggest.ipynb #e8f566ff
 @patch
 def _batch(self: FraudDetector, transactions, scores, n, group, per_customer, seed):
     "Rows that teach most together -> their numbers in `scores`."
@@ -149,7 +165,7 @@ def _batch(self: FraudDetector, transactions, scores, n, group, per_customer, se
     p = pd.DataFrame(self.predict_samples(transactions, mask), columns=transactions.index[mask])
     return some[batch_bald_order(p[scores.index[some]].to_numpy().astype(float), min(n, len(some)), seed)]
 
-# %% ../../nbs/detector/04c_suggest.ipynb #c0cb5e25
+# %% ../../nbs/detector/04c_suggest.ipynb #37f7cc87
 @patch
 def suggest(self: FraudDetector,
     transactions: pd.DataFrame, # with the histories of their customers; each index label once
@@ -170,12 +186,8 @@ def suggest(self: FraudDetector,
     share = (RANDOM_SHARE if drawn else 0.) if random_share is None else random_share
     if not hasattr(self, "posterior_"):
         return suggest_first(transactions, self._columns(), n, rows, since, per_customer, seed=seed)
-    c, index, rng = self.features_.columns, transactions.index, np.random.default_rng(seed)
-    if not index.is_unique:
-        raise DataError(f"the index has {shown(index[index.duplicated()].tolist()[0])} twice: reset it")
-    known = np.isin(row_hashes(transactions, c, self.about_["salt"]), self.seen_)
-    open_rows = row_mask(rows, index) & since_mask(since, transactions, c) & ~known
-    if not open_rows.any(): raise DataError("every row that is asked about has a label: give rows= or since= of others")
+    c, rng = self.features_.columns, np.random.default_rng(seed)
+    known, open_rows = self._open_rows(transactions, rows, since)
     scores = score_rows(self, transactions, None, alpha, level, open_rows, samples)
     scores = scores.iloc[np.argsort(scores.tie, kind="stable")].drop(columns="tie") # the table's order chooses nothing
     worth = self._policy_worth(policy, transactions, scores, known, rng, alpha)

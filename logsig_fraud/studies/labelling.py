@@ -18,7 +18,7 @@ from ..detector.policies import check_policy
 from ..results_store import COLUMNS, append_results, finished, preset_name, read_results, stamp
 from .replay import CORRECTIONS, MODELS, Source, make_source, open_source, replay
 
-# %% ../../nbs/studies/12_labelling.ipynb #22967e96
+# %% ../../nbs/studies/12_labelling.ipynb #74b450e1
 def replay_name(
     model: str,      # one of `MODELS`
     policy: str,
@@ -31,6 +31,7 @@ def replay_name(
     if random_share is not None: changes.append(f"{random_share:.0%} random")
     return f"{model}, {policy} ({', '.join(changes)}), {correction}" if changes else f"{model}, {policy}, {correction}"
 
+# %% ../../nbs/studies/12_labelling.ipynb #ba059aa2
 def _keys(source, name, nl, seed): return dict(
     data=source.name, provenance=source.hash, split=source.split, model=name, preset=preset_name(source.config),
     nl=nl, seed=seed)
@@ -73,7 +74,7 @@ def simulate_labelling(
     cells = sum(done, [])
     return pd.concat(cells, ignore_index=True) if cells else pd.DataFrame(columns=COLUMNS)
 
-# %% ../../nbs/studies/12_labelling.ipynb #7d15b7b0
+# %% ../../nbs/studies/12_labelling.ipynb #497808a8
 def planned(
     models: list,      # from `MODELS`
     policies: list,
@@ -85,6 +86,7 @@ def planned(
         return model == "default" and policy != "random" and (correction == "base rate" or check_policy(policy)[1])
     return [(m, p, c) for p in policies for c in corrections for m in models if fits(m, p, c)]
 
+# %% ../../nbs/studies/12_labelling.ipynb #e0e65c13
 def main(args=None):
     "Runs the replays that a results file does not have: python -m logsig_fraud.studies.labelling --help"
     parser = argparse.ArgumentParser(prog="python -m logsig_fraud.studies.labelling",

@@ -24,7 +24,7 @@ from ..histories import Histories
 from ..metrics import evaluate
 from . import other_data
 
-# %% ../../nbs/studies/11b_replay.ipynb #f8f4cff6
+# %% ../../nbs/studies/11b_replay.ipynb #f034f7f4
 @dataclass(frozen=True, eq=False)
 class Source:
     "A data set, its split, and what depends on no label."
@@ -39,6 +39,7 @@ class Source:
     @property
     def test(self): return self.fitted[1]
 
+# %% ../../nbs/studies/11b_replay.ipynb #414f22ad
 def make_source(
     data: Dataset,
     config: Config,
@@ -48,6 +49,7 @@ def make_source(
     fitted = _features(data.histories, data.columns, path, "random", 0)
     return Source(data.provenance.kind, data.provenance.hash[:12], "random", data.histories, config, fitted)
 
+# %% ../../nbs/studies/11b_replay.ipynb #21dee6db
 @lru_cache(maxsize=1)
 def open_source(
     name: str, # "banksim", "s-ffsd", "handbook", or what `load_dataset` takes
@@ -61,7 +63,7 @@ def open_source(
     fitted = _columns_of(world.histories, world.columns, config, world.train["random"])
     return Source(name, world.hash, split, world.histories, config, (world.train["random"], world.test, *fitted))
 
-# %% ../../nbs/studies/11b_replay.ipynb #e06f2b22
+# %% ../../nbs/studies/11b_replay.ipynb #b2f2217a
 CORRECTIONS = ("none", "weights", "lure", "tempered", "base rate")
 LARGEST_WEIGHT = 10.
 
@@ -72,6 +74,7 @@ class Known(NamedTuple):
     chance: np.ndarray # (labels,) of the draw
     start: int         # random labels
 
+# %% ../../nbs/studies/11b_replay.ipynb #8f19c800
 def correct(
     known: Known,
     correction: str, # one of `CORRECTIONS`
@@ -87,7 +90,7 @@ def correct(
     weight = lure_weights(known.chance, pool) if correction == "lure" else known.weight
     return temper_weights(np.maximum(weight, 0), .5 if correction == "tempered" else 1., most=LARGEST_WEIGHT)
 
-# %% ../../nbs/studies/11b_replay.ipynb #0103bfe2
+# %% ../../nbs/studies/11b_replay.ipynb #6ea01e95
 MODELS = ("default", "forest", "LightGBM")
 
 class Round(NamedTuple):
@@ -96,6 +99,7 @@ class Round(NamedTuple):
     judged: dict      # suffix of the correction -> metrics
     seconds: float    # of the fit
 
+# %% ../../nbs/studies/11b_replay.ipynb #ac80c26a
 def fit_rival(
     task,             # with labels
     model: str,       # "forest" or "LightGBM"
@@ -108,6 +112,7 @@ def fit_rival(
     p, test = (fitted.predict_proba(x[r])[:, 1] for r in (pool, task.test))
     return np.column_stack([p, p, p, np.zeros(len(p))]), test
 
+# %% ../../nbs/studies/11b_replay.ipynb #dafe663d
 def fit_default(
     task,             # with labels
     pool: np.ndarray, # row numbers
@@ -124,7 +129,7 @@ def fit_default(
     samples = {"": posterior.predict_proba(*test), " + intercept": shifted.predict_proba(*test)}
     return facts, {suffix: p.double().cpu().numpy() for suffix, p in samples.items()}
 
-# %% ../../nbs/studies/11b_replay.ipynb #d49f47ae
+# %% ../../nbs/studies/11b_replay.ipynb #4c0d216f
 KEPT = [("pr_auc", None), ("macro_f1", None), ("cross_entropy", None), ("expected_cost_at_k", .5),
         ("saving_cost_at_k", .5), ("precision_at_k", .5), ("calibration_error", None), ("interval_coverage", None)]
 
@@ -139,6 +144,7 @@ def judge(
     mean = pd.DataFrame([("mean_probability", np.nan, np.mean(p))], columns=list(found))
     return pd.concat([found[keep], mean], ignore_index=True)
 
+# %% ../../nbs/studies/11b_replay.ipynb #460fdf0f
 def run_round(
     source: Source,
     model: str,       # one of `MODELS`
@@ -164,7 +170,7 @@ def run_round(
     seconds = time.perf_counter() - start
     return Round(facts, {suffix: judge(h.select(source.test), v) for suffix, v in p.items()}, seconds)
 
-# %% ../../nbs/studies/11b_replay.ipynb #d9129af2
+# %% ../../nbs/studies/11b_replay.ipynb #00ea4eff
 @lru_cache(maxsize=2)
 def _start(source, model, start, seed, most):
     "The random labels of a seed, its pool, and the first fit, which all policies and corrections share."
@@ -176,6 +182,7 @@ def _start(source, model, start, seed, most):
     known = Known(rows, np.ones(start), chance, start)
     return known, pool, run_round(source, model, "none", known, pool, len(pool) + start, seed)
 
+# %% ../../nbs/studies/11b_replay.ipynb #f81bc99b
 def choose_next(
     source: Source,
     policy: str,        # one of `POLICIES`, but for batch bald and the discriminative ones
@@ -193,7 +200,7 @@ def choose_next(
     more = zip(known[:3], (pool[new], weight, step))
     return Known(*(np.append(old, a) for old, a in more), known.start), np.delete(pool, new)
 
-# %% ../../nbs/studies/11b_replay.ipynb #bc2d2a6a
+# %% ../../nbs/studies/11b_replay.ipynb #9f028a50
 def replay(
     source: Source,
     policy: str,              # see `choose_next`
@@ -219,10 +226,11 @@ def replay(
         if number: now = run_round(source, model, correction, known, left, total, seed)
         chosen = known.rows[start:]
         found = h.y[chosen].sum(), (h.y[chosen] * h.amount[chosen]).sum()
-        counts = pd.DataFrame(zip(("frauds_found", "money_found"), (np.nan,) * 2, found), columns=["metric", "k", "value"])
+        counts = pd.DataFrame(dict(metric=["frauds_found", "money_found"], k=np.nan, value=found))
         for suffix, judged in now.judged.items():
             rows = pd.concat([judged, counts], ignore_index=True).assign(seconds=now.seconds)
             out.append((len(known.rows), suffix, rows))
         if tell: tell(len(known.rows), now)
         if number == rounds: return out
-        known, left = choose_next(source, policy, known, left, now.facts, per_round, rng, power=power, random_share=share)
+        options = dict(power=power, random_share=share)
+        known, left = choose_next(source, policy, known, left, now.facts, per_round, rng, **options)
