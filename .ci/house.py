@@ -8,7 +8,7 @@ from common import NBS, ROOT, code_cells, trouble
 
 TOP_LEVEL = ("FraudDetector", "OnlineScorer", "Columns", "preset", "load_dataset")
 EXTRAS = ("dask", "distributed", "redis", "captum", "lightgbm", "ot", "kagglehub", "fastapi", "uvicorn",
-          "prometheus_client", "panel", "bokeh", "param", "playwright") # modules that only extras install
+          "prometheus_client", "panel", "bokeh", "param", "playwright", "skactiveml") # modules that only extras install
 
 
 def exported_module(path):
