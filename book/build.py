@@ -11,7 +11,7 @@ PARTS = {".": "The method", "detector": "Your own transactions", "studies": "Wha
 
 def notebooks():
     "Folder -> its notebooks, in reading order."
-    found = sorted(p.relative_to(ROOT / "nbs") for p in (ROOT / "nbs").rglob("*.ipynb"))
+    found = sorted(p.relative_to(ROOT / "nbs") for p in (ROOT / "nbs").rglob("[!_]*.ipynb"))
     chapters = [p for p in found if p.stem not in ("index", "tour")]
     return {folder: [p for p in chapters if str(p.parent) == folder] for folder in PARTS}
 

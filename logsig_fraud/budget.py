@@ -220,10 +220,11 @@ def picture(self: BudgetRun,
 def write(self: BudgetRun,
     what: str,           # names the file
     frame: pd.DataFrame, # any table
+    index: bool = True,  # whether its index is a column
 ):
     "Writes a table beside the results."
     file = self.file(what)
-    with atomic_write(file) as temporary: frame.to_csv(temporary, float_format="%.5g")
+    with atomic_write(file) as temporary: frame.to_csv(temporary, index=index, float_format="%.5g")
     self.files.append(file)
 
 # %% ../nbs/09h_budget.ipynb #bcee1011

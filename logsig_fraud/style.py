@@ -37,6 +37,10 @@ class Sheet(plt.Figure):
         return small.getvalue()
 
 # %% ../nbs/00b_style.ipynb #75255341
+class _Axes(plt.Axes):
+    "Axes with titles that fit beside each other."
+    def set_title(self, label, *args, **more): return super().set_title(label, *args, **({"fontsize": 10} | more))
+
 def _register():
     "Tells IPython, if it is there, to show a `Sheet` by its own picture."
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -56,7 +60,8 @@ def sheet(
     width, height = size
     with plt.rc_context(STYLE):
         fig, axes = plt.subplots(rows, n, figsize=(width * n if width else PAGE, height * rows), dpi=150, sharey=share,
-                                 layout="constrained", squeeze=False, FigureClass=Sheet, **options)
+                                 layout="constrained", squeeze=False, FigureClass=Sheet,
+                                 subplot_kw=dict(axes_class=_Axes), **options)
     plt.close(fig)
     return fig, list(axes.flat)
 
@@ -71,6 +76,6 @@ def legend(
     pairs = [pair for ax in axes or fig.axes for pair in zip(*ax.get_legend_handles_labels())]
     named = {label: handle for handle, label in pairs}
     if not named: return None
-    across = ncols or max(1, min(len(named), int(11 * fig.get_figwidth() / (max(map(len, named)) + 6))))
+    across = ncols or max(1, min(len(named), int(14 * fig.get_figwidth() / (max(map(len, named)) + 6))))
     place = dict(loc="outside lower center", ncols=across, frameon=False, fontsize=8.5)
     return fig.legend(named.values(), named, **(place | options))

@@ -23,6 +23,7 @@ from ..features import FeatureMap
 from ..histories import make_histories
 from ..networks import Discriminator
 from ..posterior import Posterior
+from ..style import BLUE, RED, SKY, sheet
 
 # %% ../../nbs/detector/02b_attribution.ipynb #3119790b
 def sample_logits(
@@ -245,8 +246,8 @@ def plot_history(
 ):
     "Amounts over time, the last one marked."
     ax.plot(time, amount, color="0.8", lw=1, zorder=0)
-    ax.scatter(time, amount, s=14, color="#0072B2")
-    ax.scatter(time.iloc[-1:], amount.iloc[-1:], s=50, color="#D55E00", marker="X")
+    ax.scatter(time, amount, s=14, color=BLUE)
+    ax.scatter(time.iloc[-1:], amount.iloc[-1:], s=50, color=RED, marker="X")
     ax.set(title="history, this transaction marked", xlabel=time.name, ylabel=amount.name)
     ax.yaxis.set_major_formatter("{x:,.10g}")
     if not isinstance(ax.xaxis.get_major_locator(), DateLocator): return
@@ -261,7 +262,7 @@ def plot_samples(
     "A histogram of probabilities over their own range, with the threshold 0.5 where it is in view."
     pad = max(.1 * np.ptp(p), 5e-4)
     low, high = max(p.min() - pad, 0), min(p.max() + pad, 1)
-    ax.hist(p, bins=np.linspace(low, high, 25), weights=np.full(len(p), 1 / len(p)), color="#56B4E9")
+    ax.hist(p, bins=np.linspace(low, high, 25), weights=np.full(len(p), 1 / len(p)), color=SKY)
     ax.axvline(p.mean(), color="0.2", lw=1)
     if low <= .5 <= high: ax.axvline(.5, color="0.2", lw=1, ls=":")
     ax.set(title=f"posterior, mean {p.mean():.3f}", xlabel="probability of fraud", ylabel="share of samples",
@@ -277,16 +278,14 @@ def plot_explanation(
     "History, contribution of each transaction, posterior."
     i = why.rows.get_loc(row)
     events, mean = why.events[i], why.events[i].contribution
-    fig, axes = plt.subplots(1, 3, figsize=(10.5, 3.2), dpi=80, layout="constrained",
-                             gridspec_kw=dict(width_ratios=[3, 3, 2]))
+    fig, axes = sheet(3, (None, 3.2), width_ratios=[3, 3, 2])
     plot_history(axes[0], events.iloc[:, 0], events.iloc[:, 1])
     number = np.arange(1, len(events) + 1)
-    axes[1].bar(number, mean, color=np.where(mean > 0, "#D55E00", "#0072B2"))
+    axes[1].bar(number, mean, color=np.where(mean > 0, RED, BLUE))
     axes[1].vlines(number, events.low, events.high, color="0.3", lw=.8)
     axes[1].set(title="what each transaction added", xlabel="transaction", ylabel="to the log-odds of fraud")
     axes[1].xaxis.get_major_locator().set_params(integer=True)
     plot_samples(axes[2], why.probability[:, i])
-    for ax in axes: ax.spines[["top", "right"]].set_visible(False)
     change = f"{row}: log-odds of fraud from {why.base.mean():.1f} to {why.logit[:, i].mean():.1f}"
-    fig.suptitle("\n".join([change, *textwrap.wrap(why.sentence(row), 120)]), fontsize=11)
+    fig.suptitle("\n".join([change, *textwrap.wrap(why.sentence(row), 110)]), fontsize=10)
     return fig

@@ -18,8 +18,8 @@ from ..core import Config, optional, preset, atomic_write
 from ..curves import points
 from ..data import Dataset
 from ..experiment import cell_key, fit_model, given_dataset, make_task
-from ..figures import COLOURS, sheet
 from ..results_store import KEY
+from ..style import COLOURS, legend, sheet
 
 # %% ../../nbs/studies/02_audit.ipynb #6d3b2483
 def cloud_distance(
@@ -114,7 +114,7 @@ def audit_picture(
     found: pd.DataFrame, # from `audit_points`
 ) -> plt.Figure:
     "Distances by condition, nearest neighbours, and both clouds on a plane."
-    fig, (left, middle, right) = sheet(3, (3.9, 3.4))
+    fig, (left, middle, right) = sheet(3, (None, 3.4))
     distance, neighbour, plane = (found[found.curve == name] for name in ("distance", "neighbour", "plane"))
     by = distance[distance.line != "all"]
     ends = distance[["x", "y"]].stack().agg(["min", "max"])
@@ -122,6 +122,7 @@ def audit_picture(
     left.plot(ends, ends, color="0.7", ls="--", lw=1)
     left.set(title="Distance to held-out rows,\none dot per condition", xlabel="of real rows (floor)",
              ylabel="of generated rows", xscale="log", yscale="log")
+    left.tick_params(axis="x", which="minor", labelbottom=False)
     for (name, g), colour in zip(neighbour.groupby("line", sort=False), COLOURS):
         middle.plot(g.y, g.x, color=colour, label=name)
     middle.set(title="Nearest training row", xlabel="distance, standard deviations", ylabel="share of rows nearer",
@@ -131,7 +132,7 @@ def audit_picture(
         right.scatter(g.x, g.y, s=5, alpha=.5, color=colour, label=name)
     most = plane[["x", "y"]].quantile([.02, .98])
     right.set(title="Two principal components", xlabel="first", ylabel="second", xlim=most.x, ylim=most.y)
-    fig.legend(*right.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9)
+    legend(fig)
     return fig
 
 # %% ../../nbs/studies/02_audit.ipynb #94bd8347

@@ -16,9 +16,9 @@ import pandas as pd
 from ..comparison import by_seed, paired
 from ..core import Config, preset
 from ..experiment import cells, run_grid
-from ..figures import COLOURS, sheet
 from ..results_store import preset_name
 from ..report import METRICS, select_metric
+from ..style import COLOURS, legend, sheet
 
 # %% ../../nbs/studies/06_default_ablation.ipynb #14677a89
 START = dict(
@@ -100,7 +100,7 @@ def ablation_picture(
     names = list(ablation_steps())
     metric, k, unit, _ = ABLATION_METRICS[title]
     here = select_metric(_named(rows, ablation_steps()), metric, k)
-    fig, (ax,) = sheet(1, (8.4, 4.2))
+    fig, (ax,) = sheet(1, (None, 4.2))
     for i, (nl, colour) in enumerate(zip(nls, COLOURS)):
         drawn = here[here.nl == nl].assign(value=lambda r: r.value / unit)
         means = drawn.groupby("model").value.mean()
@@ -109,8 +109,7 @@ def ablation_picture(
         ax.plot(means, means.index.map(height), "|", color=colour, ms=12, mew=2, label=f"{nl:,} labels")
     ax.set(yticks=range(len(names)), yticklabels=names, xlabel=f"{title}, validation rows: each draw, and their mean")
     ax.invert_yaxis()
-    ax.grid(axis="x", alpha=.3)
-    ax.legend(loc="upper center", bbox_to_anchor=(.5, -.14), ncol=len(nls), frameon=False, fontsize=9)
+    legend(fig)
     return fig
 
 # %% ../../nbs/studies/06_default_ablation.ipynb #e6abbcd4

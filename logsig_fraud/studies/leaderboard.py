@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np, pandas as pd
 
 from ..comparison import LOWER, by_seed
-from ..figures import COLOURS, sheet
 from ..report import METRICS, select_metric
+from ..style import COLOURS, legend, sheet
 
 # %% ../../nbs/studies/07_leaderboard.ipynb #901d5b9b
 FIRST = ("PR-AUC", "macro F1", "cross-entropy", "cost at 0.5 % by saving (thousands)") # those that are shown first
@@ -60,7 +60,7 @@ def leaderboard_picture(
     split: str = "random", # "random", "customer" or "time"
 ) -> plt.Figure:
     "Our model and the best of the others, by the number of labels."
-    fig, axes = sheet(len(titles), (3.1, 2.9))
+    fig, axes = sheet(len(titles), (None, 3))
     for (name, frame), colour in zip(judged.items(), COLOURS):
         for ax, title in zip(axes, titles):
             here = frame.xs((split, title), level=("split", "metric"))
@@ -72,8 +72,7 @@ def leaderboard_picture(
     for ax in axes:
         ax.set_xticks(ticks, [f"{t:,}" for t in ticks], rotation=60, fontsize=8)
         ax.minorticks_off()
-    handles = axes[0].get_legend_handles_labels()
-    fig.legend(*handles, loc="outside lower center", ncol=2 * len(judged), frameon=False, fontsize=9)
+    legend(fig)
     return fig
 
 # %% ../../nbs/studies/07_leaderboard.ipynb #20e5ac55
