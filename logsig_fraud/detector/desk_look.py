@@ -19,7 +19,7 @@ from .evidence import Evidence
 FRAUD = "#c04a00"      # vermilion, dark enough for white text
 LEGITIMATE = "#0067a5" # blue
 UNSURE = "#6b7280"     # grey
-TEACH = "#8f3f71"      # reddish purple
+TEACH = "#7d1fc9"      # violet
 INK = "#1f2933"
 MUTED = "#5f6c7b"
 LINE = "#e2e6eb"
