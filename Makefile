@@ -45,7 +45,7 @@ tables: setup ## write all tables and figures from the committed rows: results/t
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
-	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
+	@for n in 09_benchmarks 10_benchmarks_use 13_benchmarks_growth; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
 desk: setup ## open the page where alerts are decided, on simulated payments: make desk ARGS="--port 5007"
 	@mkdir -p data && $(BIN)/python -m logsig_fraud.detector.desk --simulate data/desk $(ARGS)
