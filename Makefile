@@ -45,7 +45,7 @@ tables: setup ## write all tables and figures from the committed rows: results/t
 
 bench: setup ## time the library next to its rivals and add the rows to results/benchmarks.csv: make bench ARGS="-p quick True"
 	@mkdir -p results/runs
-	@for n in 09_benchmarks 10_benchmarks_use; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
+	@for n in 09_benchmarks 10_benchmarks_use 13_benchmarks_growth; do $(BIN)/papermill nbs/studies/$$n.ipynb results/runs/$$n.ipynb $(ARGS) && echo "==> results/runs/$$n.ipynb" || exit 1; done
 
 tour: setup ## open the ten-minute tour in JupyterLab: from a CSV file to alerts, reasons and the desk
 	@$(BIN)/jupyter lab nbs/tour.ipynb

@@ -138,7 +138,7 @@ class Oracle:
 
 # %% ../nbs/07b_baselines.ipynb #7184c9ca
 def _svm(seed): return CalibratedClassifierCV(SVC(), ensemble=False)
-def _forest(seed): return RandomForestClassifier(class_weight="balanced_subsample", random_state=seed)
+def _forest(seed): return RandomForestClassifier(class_weight="balanced_subsample", random_state=seed, n_jobs=-1)
 
 PAPER = {
     "NB": partial(Estimator, lambda seed: GaussianNB()),
@@ -152,7 +152,7 @@ PAPER = {
 
 # %% ../nbs/07b_baselines.ipynb #c64e9e71
 def _level_one_regression(seed): return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-def _plain_forest(seed): return RandomForestClassifier(300, random_state=seed)
+def _plain_forest(seed): return RandomForestClassifier(300, random_state=seed, n_jobs=-1)
 def _light(seed):
     lightgbm = optional("lightgbm", "baselines")
     return lightgbm.LGBMClassifier(learning_rate=.05, random_state=seed, n_jobs=1, verbose=-1, deterministic=True,

@@ -46,6 +46,8 @@ class EntityLabels:
 
     def __len__(self): return len(self.time)
     @cached_property
+    def numbers(self): return {name: i for i, name in enumerate(self.names)}
+    @cached_property
     def index(self): # numbers that increase with entity and time, all times in order, running count of frauds
         order = np.argsort(self.time, kind="stable")
         return self.entity * (len(self) + 1) + np.argsort(order), self.time[order], np.append(0, np.cumsum(self.fraud))
@@ -79,8 +81,9 @@ def entity_counts(
     windows: tuple = WINDOWS, # days that labels count for
 ) -> tuple:           # (rows, windows) labels that were known at the time, and the frauds among them
     "How many labels and frauds of each row's entity were known."
-    category = name if isinstance(name, pd.Categorical) else pd.Categorical(name)
-    number = np.append(known.names.get_indexer(category.categories), -1)[category.codes]
+    of = known.numbers
+    if isinstance(name, pd.Categorical): number = np.array([*(of.get(n, -1) for n in name.categories), -1])[name.codes]
+    else: number = np.array([of.get(n, -1) for n in name], int)
     key, ordered, frauds = known.index
     def before(limit): # labels of all entities in front of the row's, and of its own that are older than a time
         return np.searchsorted(key, number * len(frauds) + np.searchsorted(ordered, limit))

@@ -8,7 +8,7 @@ __all__ = ['STEADY', 'FEWEST_FRAUDS', 'MODELS', 'Task', 'finish_task', 'make_tas
            'cells', 'open_cells', 'run_grid', 'changes', 'main']
 
 # %% ../nbs/09c_experiment.ipynb #beea5d5c
-import argparse, time, traceback
+import argparse, os, time, traceback
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -337,7 +337,8 @@ def open_cells(
     data, done = given_dataset(source), finished(results)
     def key(c):
         config = preset(c["config"]) if isinstance(c["config"], str) else c["config"]
-        return tuple(cell_key(data, c["split"], c["models"], config, c["nl"], c["seed"]).values())
+        split = f"{c['split']} {c['split_seed']}" if c.get("split_seed") else c["split"]
+        return tuple(cell_key(data, split, c["models"], config, c["nl"], c["seed"]).values())
     return [c for c in todo if key(c) not in done]
 
 # %% ../nbs/09c_experiment.ipynb #f53a2eb2
@@ -345,10 +346,11 @@ def run_grid(
     todo: list,                     # from `cells`
     results: str | Path,            # file to add rows to
     source: str | Dataset = "auto", # see `load_dataset`
-    jobs: int = 1,                  # cells at a time
+    jobs: int = 1,                  # cells at a time; 0: as many as there are cores
 ) -> pd.DataFrame:                  # all rows of the file
     "Runs the cells that the file does not have."
     todo = open_cells(todo, results, source)
+    jobs = min(jobs or os.cpu_count() or 1, max(1, len(todo)))
     work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_attempt)(c, source, results) for c in todo)
     failed = [error for _, error in tqdm(work, total=len(todo), unit="cell") if error]
     if failed:

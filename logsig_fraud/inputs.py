@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from fastcore.basics import patch
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from .algebra import signature_terms, term_words
 from .core import Config
@@ -51,7 +51,7 @@ class CategoryAmounts:
         for c in np.unique(category):
             rows = category == c
             place[rows] = np.interp(amount[rows], self.grid[c], np.linspace(0, 1, 101))
-        columns = np.log(np.maximum(ratio, 0) + .01), np.clip(ratio, -30, 30), norm.ppf(np.clip(place, .005, .995))
+        columns = np.log(np.maximum(ratio, 0) + .01), np.clip(ratio, -30, 30), ndtri(np.clip(place, .005, .995))
         return np.column_stack(columns).astype(np.float32)
 
 # %% ../nbs/03b_inputs.ipynb #7436b8c0

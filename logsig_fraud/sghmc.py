@@ -225,7 +225,7 @@ def next_epoch(
     c = target.config
     odds = run.odds if run.epoch % REFRESH else row_odds(target, run.d)
     g, d, terms = run_epoch(target, run.g, run.d, run.epoch, rng, memory, odds)
-    row = {k: t.mean().item() for k, t in zip(TERMS, terms)}
+    row = dict(zip(TERMS, torch.stack([t.mean() for t in terms]).tolist())) # one copy to the host
     check_terms(row, run.epoch + 1, c)
     kept = (d.flat,) if keeps_sample(run.epoch, c) else ()
     return Run(g, d, run.epoch + 1, run.samples + kept, run.history + (tuple(row.values()),), odds), row

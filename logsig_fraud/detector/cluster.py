@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['run_tasks', 'simulate_parquet', 'parquet_files', 'row_groups', 'common_schema', 'deal_out', 'customer_parts',
-           'read_part', 'part_maxima', 'write_features', 'check_scale', 'features_to_parquet', 'grid_on_cluster']
+           'read_part', 'part_maxima', 'write_features', 'check_scale', 'features_to_parquet', 'write_scores',
+           'score_to_parquet', 'grid_on_cluster']
 
 # %% ../../nbs/detector/08_cluster.ipynb #fa538797
 import shutil
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from glob import glob
 from pathlib import Path
 
@@ -20,11 +21,13 @@ from ..augmentations import augmented_channels
 from ..columns import Columns, DataError, as_text
 from ..core import Config, atomic_write, optional
 from ..data import simulate_banksim
+from .detector import MANIFEST, FraudDetector
 from ..experiment import open_cells, run, run_grid
 from ..features import FeatureMap
 from ..histories import make_histories
 from ..logsignatures import coordinate_names, prefix_logsignatures
 from ..results_store import append_results, read_results
+from ..scoring import check_level
 
 # %% ../../nbs/detector/08_cluster.ipynb #a7072663
 def run_tasks(
@@ -255,6 +258,51 @@ def features_to_parquet(
             scale = np.where(top > 0, top, 1.)
         work = partial(write_features, out=out, columns=columns, config=config, scale=scale, features=features)
         return sum(run_tasks(work, parts, client, "part")), scale
+
+# %% ../../nbs/detector/08_cluster.ipynb #5b8ff695
+@lru_cache(maxsize=2)
+def _load_once(folder, stamp): return FraudDetector.load(folder)
+
+def _loaded(folder): return _load_once(str(folder), Path(folder, MANIFEST).stat().st_mtime_ns)
+
+def write_scores(
+    folder: str | Path,   # of a part
+    out: str | Path,      # folder of the results
+    detector: str | Path, # folder of a saved detector
+    level: float = 0.9,   # of the interval
+    samples: int | None = None, # so many of the posterior samples; None: all
+) -> int:                 # rows written
+    "Writes customer, time, amount and scores of every row of a part."
+    judge, frame = _loaded(detector), read_part(folder)
+    c = judge.features_.columns
+    kept = frame[[c.customer, c.time, c.amount, *([c.id] if c.id else [])]]
+    scores = judge.predict_interval(frame, level, samples=samples)
+    both = pa.Table.from_pandas(pd.concat([kept, scores], axis=1), preserve_index=False)
+    with atomic_write(Path(out) / f"part-{Path(folder).name}.parquet") as part: pq.write_table(both, part)
+    return len(frame)
+
+# %% ../../nbs/detector/08_cluster.ipynb #eea1c3b1
+def score_to_parquet(
+    source: str | Path,          # a Parquet file, or a folder of them, in any order; with whole histories
+    out: str | Path,             # a folder that is new or empty
+    detector: FraudDetector | str | Path, # fitted, or the folder of a saved one, which all workers can read
+    level: float = 0.9,          # of the interval
+    samples: int | None = None,  # so many of the posterior samples; None: all
+    rows: int = 400_000,         # of a part, about
+    client=None,                 # `dask.distributed.Client`; None: in this process
+) -> int:                        # rows written
+    "Probability and interval of every transaction, from Parquet to Parquet."
+    check_level(level)
+    given = isinstance(detector, FraudDetector)
+    columns = (detector if given else _loaded(detector)).features_.columns
+    with customer_parts(source, out, columns, rows, client) as parts:
+        folder = Path(out, ".parts-detector").absolute() if given else detector
+        try:
+            if given: detector.save(folder)
+            work = partial(write_scores, out=out, detector=folder, level=level, samples=samples)
+            return sum(run_tasks(work, parts, client, "part"))
+        finally:
+            if given: shutil.rmtree(folder, ignore_errors=True)
 
 # %% ../../nbs/detector/08_cluster.ipynb #e316a150
 def _cell_rows(cell, source): return run(**cell, source=source)

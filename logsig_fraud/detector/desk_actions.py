@@ -47,7 +47,7 @@ def decide(self: Desk,
 @patch
 def forward(self: Desk, after):
     "Opens the next alert and shows the page that it is on."
-    self.open(self.queue.following(self.who, self.view, after, self.office.seconds))
+    self.open(self.queue.following(self.who, self.view, after, self.office.seconds), claimed=True)
     self._page_of(self.number)
     self.refresh()
 
@@ -156,7 +156,7 @@ def _filtered(self: Desk, *_):
     if self.pn.state.location: self.pn.state.location.search = self.address()
     self.start = 0
     if self.number not in self.queue.select(self.view)[:self.size]:
-        self.open(self.queue.following(self.who, self.view, seconds=self.office.seconds))
+        self.open(self.queue.following(self.who, self.view, seconds=self.office.seconds), claimed=True)
     self.refresh()
     if self.number is not None: self._show_evidence()
 
@@ -250,10 +250,11 @@ def page(self: Office,
     who: str | None = None, # name of the person; None: that of the session, or of the account
 ) -> Desk:
     "A page for one person."
+    self.evidence.rest(1)
     desk = Desk(self, who)
     desk.marks["runs"] = self.learner.runs
     desk._listen()
-    desk.open(self.queue.following(desk.who, desk.view, seconds=self.seconds))
+    desk.open(self.queue.following(desk.who, desk.view, seconds=self.seconds), claimed=True)
     desk.refresh()
     if desk.doc: desk.pn.state.onload(desk.add_charts)
     else: desk.add_charts()

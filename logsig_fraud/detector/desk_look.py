@@ -19,7 +19,7 @@ from .evidence import Evidence
 FRAUD = "#c04a00"      # vermilion, dark enough for white text
 LEGITIMATE = "#0067a5" # blue
 UNSURE = "#6b7280"     # grey
-TEACH = "#8f3f71"      # reddish purple
+TEACH = "#7d1fc9"      # violet
 INK = "#1f2933"
 MUTED = "#5f6c7b"
 LINE = "#e2e6eb"
@@ -52,7 +52,7 @@ label, .bk-input-group > label { font-size: 12px; color: var(--muted); margin-bo
 :host(.quiet) .bk-btn-group .bk-btn.bk-btn-default { font-weight: 400; color: var(--muted); }
 :host(.box) { align-self: flex-end; padding-bottom: 6px; } input[type=checkbox] { accent-color: var(--legitimate); }
 :host(.unlabelled) label { position: absolute; clip-path: inset(50%); }
-.bk-btn[disabled] { opacity: .5; }
+.bk-btn[disabled] { opacity: .5; } .bk-spin-btn { display: none; }
 """
 
 # %% ../../nbs/detector/12e_desk_look.ipynb #a42b4660

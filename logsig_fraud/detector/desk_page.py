@@ -6,7 +6,7 @@
 __all__ = ['REASONS', 'Office', 'Desk']
 
 # %% ../../nbs/detector/12g_desk_page.ipynb #12cc580d
-import getpass, time
+import getpass, json, time
 from contextlib import suppress
 from html import escape
 from urllib.parse import urlencode
@@ -190,7 +190,7 @@ def refresh(self: Desk):
     teach = {r.alert for r in rows if q.chosen_by(r.number, view)[0] == "teach"}
     holders = self.office.holders(self)
     where = f"{self.start + 1:,} to {self.start + len(page):,} of {len(numbers):,}" if len(page) else "0 alerts"
-    self.table.param.update(rows=row_words(rows, found, teach, holders), where=where, current=self.alert)
+    self.table.param.update(rows=json.dumps(row_words(rows, found, teach, holders)), where=where, current=self.alert)
     self._count()
     self.marks |= dict(changes=q.changes, stamp=self.office.evidence.stamp, holders=holders)
 
@@ -207,6 +207,7 @@ def _count(self: Desk):
 @patch
 def open(self: Desk,
     number: int | None, # of an alert; None: none
+    claimed: bool = False, # whether the claim was made just now
 ):
     "Claims an alert and shows it."
     if number != self.number and self.number is not None and not self.holder:
@@ -216,7 +217,7 @@ def open(self: Desk,
     self.reason.value, self.note.value = "", ""
     if number is None: return self._show_nothing()
     self.me = self.who
-    self.holder = self.queue.journal.claim(self.alert, self.me, self.office.seconds)
+    if not claimed: self.holder = self.queue.journal.claim(self.alert, self.me, self.office.seconds)
     self.seen[self.alert] = int(self.queue.entry[number])
     self.office.opened[self] = self.alert, self.who
     if self.holder: self.notices = (f"{self.holder} has this alert open. j goes on to the next one.",)

@@ -89,7 +89,7 @@ export function render({model}) {
     if (now) tr.scrollIntoView({block: "nearest"})
   })
   const draw = () => {
-    body.innerHTML = model.rows.map((r) => line(r, model.threshold)).join("") ||
+    body.innerHTML = JSON.parse(model.rows).map((r) => line(r, model.threshold)).join("") ||
       `<tr><td colspan="6" class="empty">Nothing is open here. Change the filters, or take a break.</td></tr>`
     root.querySelector(".where").textContent = model.where
     mark()
@@ -118,7 +118,7 @@ def queue_view():
     "The class of the table; made when Panel is there."
     pn, param = optional("panel", "desk"), optional("param", "desk")
     class QueueView(pn.custom.JSComponent):
-        rows = param.List(default=[], doc="one page, as dictionaries")
+        rows = param.String(default="[]", doc="one page, a list of dictionaries as JSON")
         current = param.String(default="", doc="name of the alert that is open")
         where = param.String(default="", doc="which rows of how many")
         answers = param.Integer(default=0, doc="how many messages have been answered")

@@ -77,16 +77,19 @@ def _in_words(self: Journal):
 
 @patch
 @contextmanager
-def _transaction(self: Journal):
-    "All of it or nothing; when it is over, the disk has it."
+def _transaction(self: Journal, wait: bool = True):
+    "All of it or nothing; when it is over, the disk has it, unless nobody waits for that."
     with self.lock, self._in_words():
-        self.db.execute("BEGIN IMMEDIATE")
+        if not wait: self.db.execute("PRAGMA synchronous=NORMAL")
         try:
+            self.db.execute("BEGIN IMMEDIATE")
             yield self.db
             self.db.execute("COMMIT")
         except BaseException:
             if self.db.in_transaction: self.db.execute("ROLLBACK")
             raise
+        finally:
+            if not wait: self.db.execute("PRAGMA synchronous=FULL")
 
 # %% ../../nbs/detector/10_journal.ipynb #16fd04f2
 @patch
@@ -268,7 +271,7 @@ def claim(self: Journal,
     alert, who = check_alert(alert), check_text("who", who, empty=False)
     if not check_number("seconds", seconds, float("inf")):
         raise ValueError(f"seconds = {shown(seconds)} is not allowed: give a finite number above 0")
-    with self._transaction():
+    with self._transaction(wait=False):
         now = time.time()
         held = self._one("SELECT who FROM claims WHERE alert = ? AND who <> ? AND until > ?", alert, who, now)
         if held: return held.who
@@ -280,7 +283,7 @@ def release(self: Journal,
     who: str,  # who claimed it; the claim of another stays
 ):
     "Gives a claim back."
-    with self._transaction():
+    with self._transaction(wait=False):
         self.db.execute("DELETE FROM claims WHERE alert = ? AND who = ?", (check_alert(alert), who))
 
 # %% ../../nbs/detector/10_journal.ipynb #0b123d6e

@@ -97,10 +97,16 @@ class Learner:
 def start(self: Learner,
     view: View = View(), # whose head is compared
 ) -> bool:               # False: a fit is running already
-    "Starts a fit."
+    "Starts a fit, and does not wait for its process to stand."
     with self.lock:
         if self.running: return False
-        self.state, self.share, self.message = "running", 0., "starting"
+        self.state, self.share, self.message, self.process = "running", 0., "starting", None
+    threading.Thread(target=self._fit, args=(view,), daemon=True).start()
+    return True
+
+@patch
+def _begin(self: Learner):
+    "Starts the process of a fit -> a pipe from it, where it saves the detector, how many labels it has."
     labels, weight = all_labels(self.queue, self.known)
     here, there = multiprocessing.get_context("spawn").Pipe(duplex=False)
     scoring = self.queue.since, self.queue.alpha, self.queue.level
@@ -110,14 +116,14 @@ def start(self: Learner,
     self.process = multiprocessing.get_context("spawn").Process(target=work, args=given, daemon=True)
     self.process.start()
     there.close()
-    threading.Thread(target=self._watch, args=(here, new, view, int(labels.notna().sum())), daemon=True).start()
-    return True
+    return here, new, int(labels.notna().sum())
 
 # %% ../../nbs/detector/12d_learning.ipynb #7eb3d31e
 @patch
-def _watch(self: Learner, pipe, new, view, labels):
+def _fit(self: Learner, view):
     "Follows a fit to its end."
     try:
+        pipe, new, labels = self._begin()
         while True:
             kind, value = pipe.recv()
             if kind == "share": self.share, self.message = value, f"learning from {labels:,} labels"
@@ -126,9 +132,9 @@ def _watch(self: Learner, pipe, new, view, labels):
         self._install(new, view, *value)
         self.state, self.share = "done", 1.
     except Exception as e:
-        reason = "the learning process ended early" if isinstance(e, EOFError) else str(e)
+        reason = "the learning process ended early" if isinstance(e, (EOFError, BrokenPipeError)) else str(e)
         self.state, self.message = "failed", f"{reason}; the old model stays"
-    self.process.join()
+    if self.process is not None and self.process.pid: self.process.join()
     self.runs += 1
 
 @patch

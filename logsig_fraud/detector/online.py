@@ -37,7 +37,7 @@ def features_id(
     c = features.config
     path = [features.columns.channels, features.scale.tolist(), c.depth, c.time, c.invisibility, c.gap_factor]
     bands = {k: {v: int(level) for v, level in b.items()} for k, b in features.bands.items()}
-    fixed = ["risk levels", path, bands, c.risk_weighting, features.time_kind, aware, features.columns.id is not None,
+    fixed = ["kept terms", path, bands, c.risk_weighting, features.time_kind, aware, features.columns.id is not None,
              features.habits and features.habits.half_lives]
     return hashlib.sha256(json.dumps(fixed).encode()).hexdigest()
 
@@ -85,12 +85,13 @@ def count(self: OnlineScorer,
     rule=advance,   # how: `advance` or `count_history`
 ):                  # what the rule answers
     "Counts events; when it returns, the store has them."
-    slot, keys = pd.factorize(np.array(events.key, object))
+    place = {} # customer -> number
+    slot = np.array([place.setdefault(k, len(place)) for k in events.key], int)
     def step(blobs):
         states = unpack_states(blobs, self.features)
         answer = rule(states, slot, events, self.features)
-        return pack_states(states), answer
-    return self.store.change(["customer:" + k for k in keys], step)
+        return pack_states(states, self.features), answer
+    return self.store.change(["customer:" + k for k in place], step)
 
 # %% ../../nbs/detector/07_online.ipynb #7ea77335
 @patch
@@ -126,13 +127,14 @@ def judge(self: OnlineScorer,
     shown = ~np.isnan(logsig[:, 0])
     out = np.full((3, len(status)), np.nan)
     if shown.any():
-        cond, first = events.cond[shown], len(self.features.columns.static)
+        if shown.all(): shown = slice(None)
+        cond, first = events.cond[shown].copy(), len(self.features.columns.static)
         cond[:, first:first + risk.shape[1]] = risk[shown]
         rest = events.time[shown], memory[shown], events.entity[shown].T
         x = self.features.to_inputs(logsig[shown], events.values[shown, 0], cond, *rest)
         out[:, shown] = self.summary(x, cond)
     message = np.array([MESSAGES[s] for s in status], object)
-    message[(status == "duplicate") & ~shown] = OLD_DUPLICATE
+    message[(status == "duplicate") & np.isnan(out[0])] = OLD_DUPLICATE
     short_history = length < self.features.config.min_history
     return dict(probability=out[0], low=out[1], high=out[2], history=length, short_history=short_history,
                 status=status, message=message)

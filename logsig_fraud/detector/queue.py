@@ -98,7 +98,7 @@ def install(self: Queue,
         self.facts = alert_facts(scores, c, self.alpha)
         self.amount, self.customer, self.category = (self.facts[k] for k in ("amount", "customer", "category"))
         self.priority, self.weight = priority, {k: inclusion_weights(worth, priority, k) for k in self.learnt_rows()}
-        self.orders, self.found, self.groups = {}, {}, {}
+        self.orders, self.places, self.found, self.groups = {}, {}, {}, {}
         self.changes += 1
 
 @patch
@@ -152,7 +152,9 @@ def select(self: Queue,
     "The alerts of a view."
     with self.lock:
         key = view.sort, view.mixed
-        if key not in self.orders: self.orders[key] = queue_order(self.alerts, self.priority, *key)
+        if key not in self.orders:
+            self.orders[key] = queue_order(self.alerts, self.priority, *key)
+            self.places[key] = np.argsort(self.orders[key][0])
         if view not in self.found:
             if len(self.found) > 20: self.found.clear()
             order = self.orders[key][0]
@@ -167,7 +169,8 @@ def lines(self: Queue,
     "A few alerts, for a page."
     with self.lock:
         numbers = np.asarray(numbers, int)
-        found = [list(pd.Index(values[numbers])) for values in self.facts.values()]
+        def plain(v): return list(pd.Index(v)) if v.dtype.kind == "M" else v.tolist() # times as timestamps
+        found = [plain(values[numbers]) for values in self.facts.values()]
         names = [self.names[i] for i in numbers]
         return list(map(Line, names, numbers.tolist(), self.decision[numbers], self.entry[numbers].tolist(), *found))
 
@@ -253,8 +256,7 @@ def following(self: Queue,
 ) -> int | None:             # number of an alert, claimed; None: there is none
     "Claims the next alert."
     numbers = self.select(view)
-    place = np.empty(len(self), int)
-    place[self.orders[view.sort, view.mixed][0]] = np.arange(len(self))
+    place = self.places[view.sort, view.mixed]
     start = 0 if after is None else np.searchsorted(place[numbers], place[after], "right")
     for number in (*numbers[start:start + tries], *numbers[:max(0, start)][:tries]):
         if self.journal.claim(self.names[number], who, seconds) is None: return int(number)
