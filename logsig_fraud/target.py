@@ -36,7 +36,8 @@ def check_rows(
     for a, b, name in ((x, cond, "cond"), (x_lab, cond_lab, "cond_lab"), (x_lab, y_lab, "y_lab")):
         if len(a) != len(b): raise ValueError(f"{name} has {len(b)} rows, but there are {len(a)} log-signatures")
     for a, name in ((x, "x"), (x_lab, "x_lab")):
-        if len(bad := (~a.isfinite().all(1)).nonzero()):
+        fine = torch.cat([part.isfinite().all(1) for part in a.split(2**15)]) # in parts, to save memory
+        if len(bad := (~fine).nonzero()):
             raise ValueError(f"{name} is not finite in {len(bad)} rows, the first of them row {int(bad[0])}")
     if not (0 <= y_lab.min() and y_lab.max() < config.classes):
         raise ValueError(f"labels go from {y_lab.min()} to {y_lab.max()}, "

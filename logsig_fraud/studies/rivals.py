@@ -54,7 +54,8 @@ RIVALS = {
 }
 MODELS = ("default", "amount", *(f"{name}, {view}" for name in RIVALS for view in ("plain", "ours")), "deep ensemble")
 BOOK = tuple(f"{name}, book" for name in RIVALS) # in the Handbook's own week alone
-TRIED = tuple(f"{name}, with history" for name in RIVALS) # our columns, and the history of entities without labels
+# our columns and the history of entities without labels; the default without its piecewise columns
+TRIED = (*(f"{name}, with history" for name in RIVALS), "default, whole columns")
 
 # %% ../../nbs/studies/11b_rivals.ipynb #85dbc86a
 def book_columns(
