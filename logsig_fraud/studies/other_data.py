@@ -177,7 +177,7 @@ def data_table(
     k: float | None = None, # of the metric
 ) -> pd.DataFrame:          # lines: data, split, labels; columns: models
     "The mean over draws, one line for each data set, split and budget, on draws that all models have."
-    rows = rows[(rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)]
+    rows = rows[~rows.split.str.startswith("validation") & (rows.metric == metric) & (rows.k.isna() if k is None else rows.k == k)]
     cell = ["data", "split", "nl"]
     wide = rows.pivot_table(index=[*cell, "seed"], columns="model", values="value")
     wide = wide[wide.default.notna()] if "default" in wide else wide
@@ -191,7 +191,7 @@ def best_rivals(
     k: float | None = None, # of the metric
 ) -> pd.DataFrame:          # one line for each data set, split and budget, see below
     "The default next to the best other model of each line, draw by draw."
-    rows = rows[(rows.split != "validation") & (rows.metric == metric)]
+    rows = rows[~rows.split.str.startswith("validation") & (rows.metric == metric)]
     rows, lines = rows[rows.k.isna() if k is None else rows.k == k], []
     for key, part in rows.groupby(["data", "split", "nl"]):
         wide = part.pivot_table(index="seed", columns="model", values="value")
