@@ -143,8 +143,8 @@ def labels_needed(
     first = {n: ok.idxmax().astype(float).where(ok.any()) for n, ok in reached.items()}
     return pd.DataFrame(first).rename_axis(columns="random labels")
 
-# %% ../../nbs/studies/12_labelling.ipynb #4cc00451
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000") # Okabe and Ito
+# %% ../../nbs/studies/12_labelling.ipynb #dc5e7e26
+COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#000000", "#999999", "#009E73", "#CC79A7") # Okabe and Ito
 PANELS = (("pr_auc", "PR-AUC on test rows (higher is better)"), ("cross_entropy", "cross-entropy (lower is better)"))
 
 def labels_picture(
@@ -157,7 +157,7 @@ def labels_picture(
     fig, axes = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
     for ax, (metric, what) in zip(axes, PANELS):
         curves = label_curves(rows, metric, names=list(names))
-        for (name, words), colour, mark in zip(names.items(), COLOURS, "osD^vPX"):
+        for (name, words), colour, mark in zip(names.items(), COLOURS, "osD^vPX*"):
             if name in curves: ax.plot(curves[name].dropna(), color=colour, marker=mark, ms=4, lw=1.8, label=words)
         for budget, level in levels[metric].items():
             ax.axhline(level, color="0.55", lw=1, ls="--")
