@@ -143,7 +143,7 @@ def labels_needed(
     first = {n: ok.idxmax().astype(float).where(ok.any()) for n, ok in reached.items()}
     return pd.DataFrame(first).rename_axis(columns="random labels")
 
-# %% ../../nbs/studies/12_labelling.ipynb #dc5e7e26
+# %% ../../nbs/studies/12_labelling.ipynb #8aed0776
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#000000", "#999999", "#009E73", "#CC79A7") # Okabe and Ito
 PANELS = (("pr_auc", "PR-AUC on test rows (higher is better)"), ("cross_entropy", "cross-entropy (lower is better)"))
 
@@ -161,9 +161,12 @@ def labels_picture(
             if name in curves: ax.plot(curves[name].dropna(), color=colour, marker=mark, ms=4, lw=1.8, label=words)
         for budget, level in levels[metric].items():
             ax.axhline(level, color="0.55", lw=1, ls="--")
-            ax.annotate(f"{budget:,} random labels", (.99, level), xycoords=("axes fraction", "data"), ha="right",
-                        va="bottom", fontsize=8, color="0.3")
+            ax.annotate(f"{budget:,}\nrandom", (1.01, level), xycoords=("axes fraction", "data"), va="center",
+                        fontsize=7, color="0.3", linespacing=.9)
         ax.set(xlabel="labels", title=what)
+        if metric == "cross_entropy": ax.set(yscale="log")
+        ax.yaxis.set_major_formatter("{x:.3g}")
+        ax.yaxis.set_minor_formatter("{x:.3g}")
         ax.title.set_fontsize(10)
         ax.spines[["top", "right"]].set_visible(False)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
