@@ -143,8 +143,8 @@ def labels_needed(
     first = {n: ok.idxmax().astype(float).where(ok.any()) for n, ok in reached.items()}
     return pd.DataFrame(first).rename_axis(columns="random labels")
 
-# %% ../../nbs/studies/12_labelling.ipynb #4cc00451
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000") # Okabe and Ito
+# %% ../../nbs/studies/12_labelling.ipynb #8aed0776
+COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#000000", "#999999", "#009E73", "#CC79A7") # Okabe and Ito
 PANELS = (("pr_auc", "PR-AUC on test rows (higher is better)"), ("cross_entropy", "cross-entropy (lower is better)"))
 
 def labels_picture(
@@ -157,13 +157,16 @@ def labels_picture(
     fig, axes = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
     for ax, (metric, what) in zip(axes, PANELS):
         curves = label_curves(rows, metric, names=list(names))
-        for (name, words), colour, mark in zip(names.items(), COLOURS, "osD^vPX"):
+        for (name, words), colour, mark in zip(names.items(), COLOURS, "osD^vPX*"):
             if name in curves: ax.plot(curves[name].dropna(), color=colour, marker=mark, ms=4, lw=1.8, label=words)
         for budget, level in levels[metric].items():
             ax.axhline(level, color="0.55", lw=1, ls="--")
-            ax.annotate(f"{budget:,} random labels", (.99, level), xycoords=("axes fraction", "data"), ha="right",
-                        va="bottom", fontsize=8, color="0.3")
+            ax.annotate(f"{budget:,}\nrandom", (1.01, level), xycoords=("axes fraction", "data"), va="center",
+                        fontsize=7, color="0.3", linespacing=.9)
         ax.set(xlabel="labels", title=what)
+        if metric == "cross_entropy": ax.set(yscale="log")
+        ax.yaxis.set_major_formatter("{x:.3g}")
+        ax.yaxis.set_minor_formatter("{x:.3g}")
         ax.title.set_fontsize(10)
         ax.spines[["top", "right"]].set_visible(False)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
