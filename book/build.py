@@ -38,13 +38,13 @@ def is_test(source):
 
 
 def shown(cell, page, names):
-    "A cell as the book has it, or None: hidden ones are left out, tests are folded, directives are dropped."
+    "A cell as the book has it, or None: hidden ones and imports are left out, tests are folded, directives dropped."
     source = "".join(cell["source"])
     if cell["cell_type"] == "raw": return None
     if cell["cell_type"] == "markdown": return {**cell, "source": linked(source, page, names)}
     if re.search(r"^#\|\s*(hide|default_exp)\b", source, re.M): return None
-    imports = all(re.match(r"(from|import|#|\s|\)|$)", line) for line in source.splitlines())
-    tags = ["hide-input" if cell["outputs"] else "hide-cell"] if imports or is_test(source) else []
+    if all(re.match(r"(from|import|#|\s|\)|_all_|$)", line) for line in source.splitlines()): return None # imports
+    tags = ["hide-input" if cell["outputs"] else "hide-cell"] if is_test(source) else []
     source = re.sub(r"^#\|.*\n?", "", source, flags=re.M)
     return {**cell, "source": source, "metadata": {"tags": tags}} if source.strip() else None
 
