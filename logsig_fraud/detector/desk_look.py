@@ -52,7 +52,7 @@ label, .bk-input-group > label { font-size: 12px; color: var(--muted); margin-bo
 :host(.quiet) .bk-btn-group .bk-btn.bk-btn-default { font-weight: 400; color: var(--muted); }
 :host(.box) { align-self: flex-end; padding-bottom: 6px; } input[type=checkbox] { accent-color: var(--legitimate); }
 :host(.unlabelled) label { position: absolute; clip-path: inset(50%); }
-.bk-btn[disabled] { opacity: .5; } .bk-spin-btn { display: none; }
+.bk-btn[disabled] { opacity: .5; } .bk-spin-btn { display: none !important; }
 """
 
 # %% ../../nbs/detector/12e_desk_look.ipynb #a42b4660
