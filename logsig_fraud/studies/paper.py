@@ -223,7 +223,7 @@ def scaling_table(
     paper = paper[(paper.table == "scaling_effects") & (paper.metric == metric)].set_index(["nl", "k", "model"])["mean"]
     named = "pr_auc_lines" if metric == "pr_auc" else metric
     ours = select_metric(rows, named).groupby(["nl", "preset", "model"]).value.mean()
-    def value(*cell): return f"{ours[cell]:.3f}" if cell in ours.index else "not run yet"
+    def value(*cell): return f"{ours[cell]:.3f}" if cell in ours.index else "-"
     out = {}
     for nl in nls:
         for arm in ("unscaled", "scaled"):
@@ -276,7 +276,7 @@ def rates_table(
         title = metric.replace("_at_k", " at 0.5 % (thousands)").replace("_", " ")
         line = out.setdefault((f"{rate:g}", nl), {})
         line[title, "published, on test"] = cell(theirs["mean"], theirs["std"])
-        line[title, "ours, on validation"] = cell(ours.mean(), ours.std()) if len(ours) else "not run yet"
+        line[title, "ours, on validation"] = cell(ours.mean(), ours.std()) if len(ours) else "-"
     return pd.DataFrame(out).T.rename_axis(index=["learning rate", "labels"])
 
 # %% ../../nbs/studies/01_paper.ipynb #f779fab3
