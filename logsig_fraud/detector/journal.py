@@ -317,4 +317,5 @@ def labels_from(
     if index is not None:
         found, values = index_of_alerts(decided.index, index)
         decided = decided.iloc[found].set_axis(values)
-    return (decided.decision == "fraud").astype(int).rename("fraud"), decided.weight.fillna(1.).rename("weight")
+    weight = (decided.weight / decided.weight.mean()).fillna(1.)
+    return (decided.decision == "fraud").astype(int).rename("fraud"), weight.rename("weight")
