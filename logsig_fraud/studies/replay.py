@@ -22,7 +22,8 @@ from ..detector.policies import RANDOM_SHARE, check_policy, choose, policy_score
 from ..experiment import _PATH, _columns_of, _features, finish_task, fit_model, given_dataset
 from ..histories import Histories
 from ..metrics import evaluate
-from . import other_data
+from .rivals import RIVALS
+from .worlds import make_world
 
 # %% ../../nbs/studies/12a_replay.ipynb #f034f7f4
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def open_source(
     "A data set as the other studies split it."
     if name not in ("s-ffsd", "handbook"): return make_source(given_dataset(name), preset("default"))
     split = "random" if name == "s-ffsd" else "time"
-    world = other_data.WORLDS[name, split]()
+    world = make_world(name, split)
     config = preset("default", entity_labels="always" if name == "s-ffsd" else "timestamps",
                     label_delay=0. if name == "s-ffsd" else 7.)
     fitted = _columns_of(world.histories, world.columns, config, world.train["random"])
@@ -108,7 +109,7 @@ def fit_rival(
 ) -> tuple:           # facts of the pool, (test rows,) probabilities
     "A rival on the same columns."
     x, rows = np.column_stack([task.x, task.cond]), task.labelled
-    fitted = other_data.RIVALS[model](seed).fit(x[rows], task.histories.y[rows])
+    fitted = RIVALS[model](seed).fit(x[rows], task.histories.y[rows])
     p, test = (fitted.predict_proba(x[r])[:, 1] for r in (pool, task.test))
     return np.column_stack([p, p, p, np.zeros(len(p))]), test
 
