@@ -13,9 +13,9 @@ from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np, pandas as pd
+import numpy as np, pandas as pd, torch
 from fastcore.basics import patch
-from tqdm import tqdm
+from filelock import FileLock
 
 from . import core
 from .core import Config, Provenance, any_text, atomic_write, file_or, int_between, maybe_text
@@ -23,8 +23,8 @@ from .core import one_of, some_of
 from .curves import posterior_curves, ranking_curves
 from .data import (Dataset, Histories, label_budget, load_dataset, published_labels, published_rows,
                                risk_bands, split)
-from .experiment import MODELS, cell_key, fit_model, make_model, make_task, preset_name, read_results
-from .experiment import run as run_cells
+from .experiment import MODELS, cell_key, fit_model, make_model, make_task, preset_name
+from .experiment import read_results, run_grid
 from .report import about, not_comparable, three_lines
 from .results_store import KEY
 
@@ -138,9 +138,11 @@ def keep_ranking(self: BudgetRun, task, name, p, probability):
     file = self.file("ranking", own=True)
     h = task.histories.select(task.test)
     new = ranking_curves(h.y, p, h.amount, name, probability)
-    old = pd.read_csv(file) if file.exists() else new[:0]
-    with atomic_write(file) as temporary:
-        pd.concat([old[old.line != name], new]).to_csv(temporary, index=False, float_format="%.5g")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_name(f".{file.name}.lock")): # several models may be done at the same time
+        old = pd.read_csv(file) if file.exists() else new[:0]
+        with atomic_write(file) as temporary:
+            pd.concat([old[old.line != name], new]).to_csv(temporary, index=False, float_format="%.5g")
 
 # %% ../nbs/09h_budget.ipynb #1537e5ef
 @patch
@@ -163,15 +165,13 @@ def rows(self: BudgetRun) -> pd.DataFrame: # tidy rows
 # %% ../nbs/09h_budget.ipynb #8b4b4890
 @patch
 def run_models(self: BudgetRun) -> pd.DataFrame: # tidy rows of all models and unlabelings
-    "Runs what the results file does not have, with one bar."
+    "Runs what the results file does not have, on all cores or one GPU, with one bar."
     asked, results = self.asked, self.file("results", own=True)
-    with tqdm([(i, m) for i in range(asked.n_unlabelings) for m in asked.models], unit="model") as bar:
-        for i, model in bar:
-            bar.set_description_str(f"unlabeling {i}, {model}", refresh=False)
-            first = dict(scored=self.keep_ranking, checkpoint=self.file("posterior", "safetensors", own=True))
-            options = {} if i else first
-            run_cells(asked.nl, asked.seed + i, model, self.config, asked.split, self.dataset, results, asked.seed,
-                      progress=True, **options)
+    same = dict(nl=asked.nl, config=self.config, split=asked.split, split_seed=asked.seed)
+    first = dict(scored=self.keep_ranking, checkpoint=self.file("posterior", "safetensors", own=True))
+    todo = [dict(seed=asked.seed + i, models=model, **same, **({} if i else first))
+            for i in range(asked.n_unlabelings) for model in asked.models]
+    run_grid(todo, results, self.dataset, jobs=1 if asked.quick or torch.cuda.is_available() else 0)
     self.files.append(results)
     return self.rows()
 

@@ -12,6 +12,7 @@ import argparse, os, time, traceback
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np, pandas as pd, torch
 from joblib import Parallel, delayed
@@ -323,8 +324,13 @@ def cells(
     return out
 
 # %% ../nbs/09c_experiment.ipynb #9604eaa1
-def _attempt(cell, source, results):
-    try: return len(run(**cell, source=source, results=results)), ""
+@lru_cache(maxsize=1)
+def _first_seen(grid): return []
+
+def _attempt(cell, source, results, grid):
+    kept = _first_seen(grid) # each cell brings a copy of the data set; one for all keeps its features
+    if not kept: kept.append(source)
+    try: return len(run(**cell, source=kept[0], results=results)), ""
     except Exception: return 0, f"{cell}\n{traceback.format_exc()}"
 
 # %% ../nbs/09c_experiment.ipynb #524e8440
@@ -351,7 +357,9 @@ def run_grid(
     "Runs the cells that the file does not have."
     todo = open_cells(todo, results, source)
     jobs = min(jobs or os.cpu_count() or 1, max(1, len(todo)))
-    work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_attempt)(c, source, results) for c in todo)
+    grid = uuid4().hex
+    work = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_attempt)(c, source, results, grid) for c in todo)
     failed = [error for _, error in tqdm(work, total=len(todo), unit="cell") if error]
     if failed:
         raise RuntimeError(f"{len(failed)} of {len(todo)} cells failed, the others are in {results}; "
