@@ -7,7 +7,7 @@ from importlib import import_module
 __version__ = "0.2.0"
 __all__ = ["FraudDetector", "OnlineScorer", "Columns", "preset", "load_dataset"]
 
-_MODULES = dict(FraudDetector="detector.suggest", OnlineScorer="detector.online", Columns="columns", preset="core",
+_MODULES = dict(FraudDetector="detector.guarantee", OnlineScorer="detector.online", Columns="columns", preset="core",
                 load_dataset="data")
 
 

@@ -89,6 +89,7 @@ def decide(
     reviews: int,              # rows that people can look at
     block_above: float = .5,   # probability above which a row may be blocked
     tie=0,                     # (rows,) what decides between rows that are worth the same; 0: their order
+    review_above: float = 1.0, # probability above which no row is allowed unseen; such rows are reviewed first
 ) -> np.ndarray:               # (rows,) "allow", "review" or "block"
     "What to do with each row."
     def pays(p): return p * miss > (1 - p) * block
@@ -97,9 +98,13 @@ def decide(
     worth = np.where(may, np.minimum(p * miss, (1 - p) * block), p * miss) - review
     differ = (pays(low) & (low > block_above)) != (pays(high) & (high > block_above))
     unclear = differ | judged.short_history.to_numpy() | (pays(p) & ~may)
-    candidates = np.flatnonzero(unclear & (worth > 0))
     action = np.where(pays(p) & may, "block", "allow").astype(object)
-    order = np.lexsort((np.broadcast_to(tie, worth.shape)[candidates], -worth[candidates]))
+    must = (p > review_above) & (action == "allow")
+    if must.sum() > reviews:
+        raise ValueError(f"{must.sum():,} rows above review_above = {review_above:.4g} need a look, and {reviews:,} can "
+                         "be reviewed: raise the budget or review_above")
+    candidates = np.flatnonzero(must | unclear & (worth > 0))
+    order = np.lexsort((np.broadcast_to(tie, worth.shape)[candidates], -worth[candidates], ~must[candidates]))
     action[candidates[order[:reviews]]] = "review"
     return action
 
@@ -116,6 +121,7 @@ def triage(self: FraudDetector,
     block_above: float = 0.5,   # probability above which a row may be blocked
     rows=None,                  # labels or a mask of the rows that are asked about; None: all
     since=None,                 # a time from which on rows are asked about; None: all
+    review_above: float = 1.0,  # probability above which no row is allowed unseen; see `Guarantee.threshold`
 ) -> pd.DataFrame:              # action, customer, time, amount, categories, then the columns of `predict_interval`
     "Allow, review or block."
     check_budget(budget)
@@ -126,7 +132,7 @@ def triage(self: FraudDetector,
     costs = [cost_of(cost, amount, index, name) for name, cost in costs.items()]
     judged = self.predict_interval(transactions, level, rows, since)
     reviews = rows_of_budget(budget, len(asked))
-    action = decide(judged, *costs, reviews, block_above, tie_hash(transactions.iloc[asked], c))
+    action = decide(judged, *costs, reviews, block_above, tie_hash(transactions.iloc[asked], c), review_above)
     done = self.with_facts(judged, transactions, asked)
     done.insert(0, "action", action)
     return done
