@@ -138,6 +138,7 @@ class Config(SamplerConfig, NetworkConfig):
     bands: str = "labelled"             # rows that the risk bands of categories are fitted on
     risk_weighting: str = "order"       # how a history's risk levels are averaged
     min_history: int = 5                # the first transaction of a customer that is predicted, counted from 1
+    rate_from_labels: bool = False      # whether the samples' base rates become those that random labels allow
 
     def __post_init__(self):
         for name, allowed in CHOICES.items():

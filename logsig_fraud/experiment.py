@@ -21,6 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from tqdm import tqdm
 
 from .baselines import BASELINES, ON_REQUEST, recent_transactions
+from .base_rate import MOST_ROWS, rate_from_labels
 from .columns import Columns
 from .core import PRESETS, Config, Provenance, preset
 from .data import (BUDGETS, SPLITS, Dataset, label_budget, load_dataset, published_labels, published_rows,
@@ -231,7 +232,13 @@ def fit_model(
     x, rows = model_inputs(task, model), task.labelled
     rest = task.unlabelled if len(task.labelled) < len(task.train) else rows
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
-    return model.fit(x[rows], task.cond[rows], task.histories.y[rows].astype(int), unlabelled, seed, **weights), x
+    y = task.histories.y[rows].astype(int)
+    model.fit(x[rows], task.cond[rows], y, unlabelled, seed, **weights)
+    if config.rate_from_labels and isinstance(model, BayesianGAN) and weight is None and not config.base_rate:
+        some = task.train[::max(1, len(task.train) // MOST_ROWS)]
+        stand = model.tensors(x[some], task.cond[some])
+        model.posterior = rate_from_labels(model.posterior, *stand, int(y.sum()), len(y))
+    return model, x
 
 # %% ../nbs/09c_experiment.ipynb #403a48fe
 def cell_key(

@@ -11,10 +11,11 @@ from fastcore.basics import patch
 from sklearn.utils.validation import check_is_fitted
 
 from ..alerts import expected_saving
+from ..base_rate import shift_intercepts
 from ..columns import (Columns, DataError, as_columns, as_text, check_table, read_number, read_time,
                                   shown)
 from .checks import row_mask, since_mask
-from .corrections import base_rates, choice_weights, shift_intercepts
+from .corrections import base_rates, choice_weights
 from .detector import FraudDetector
 from .estimator import row_hashes
 from .policies import (CANDIDATES, RANDOM_SHARE, batch_bald_order, check_policy, choose,

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np, pandas as pd
 
+from ..base_rate import shift_intercepts
 from ..core import Config, preset
 from ..data import Dataset, label_budget
-from ..detector.corrections import (base_rates, choice_weights, lure_weights, shift_intercepts,
-                                               temper_weights)
+from ..detector.corrections import base_rates, choice_weights, lure_weights, temper_weights
 from ..detector.policies import RANDOM_SHARE, check_policy, choose, policy_scores, posterior_facts
 from ..experiment import _PATH, _columns_of, _features, finish_task, fit_model, given_dataset
 from ..histories import Histories
