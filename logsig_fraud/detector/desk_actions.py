@@ -33,11 +33,12 @@ def decide(self: Desk,
         return self.say("The key came before this alert was on the screen: nothing was decided.")
     if self.holder: return self.say(f"{self.holder} has this alert open: nothing was decided.")
     q, number, view = self.queue, self.number, self.view
-    names = [self.alert, *self.others.value]
+    names, stored = [self.alert, *self.others.value], 0
     try:
         for name in names:
             q.decide(name, decision, self.who, self.reason.value, self.note.value, view, self.seen.get(name))
-    except Conflict as e: return self._tell_conflict(e.entry)
+            stored += 1
+    except Conflict as e: return self._tell_conflict(e.entry, f"{stored} of {len(names)} were stored" if stored else "")
     row = q.lines([number])[0]
     several = f" and {len(names) - 1} more of this customer" if len(names) > 1 else ""
     what = f"{row.customer}, {money_text(row.amount)}{several}"
@@ -53,13 +54,13 @@ def forward(self: Desk, after):
 
 # %% ../../nbs/detector/12h_desk_actions.ipynb #e5d7e8a5
 @patch
-def _tell_conflict(self: Desk, entry):
+def _tell_conflict(self: Desk, entry, stored=""):
     "Says what somebody else decided; deciding again replaces it."
     self.queue.follow()
     self.seen[entry.alert] = int(entry.entry)
     self.notices = (f"{entry.who} decided {entry.decision} while you looked. "
                     "Nothing was overwritten; decide again to replace it.",)
-    self.say(f"{entry.who} has decided this alert: {entry.decision}. Yours was not stored.")
+    self.say(f"{entry.who} has decided this alert: {entry.decision}. {stored or 'Yours was not stored'}.")
     self._show()
     self.refresh()
 

@@ -206,6 +206,7 @@ def alert_html(
 def reasons_html(
     evidence: Evidence | None, # None: not there yet
     n: int = 5,                # reasons at most
+    level: float = 0.9,        # of their intervals
 ) -> str:
     "The reasons as a table."
     if evidence is None: return '<p class="muted">Looking for reasons …</p>'
@@ -213,7 +214,7 @@ def reasons_html(
     lines = "".join(f'<tr><td>{escape(r.reason)}</td><td class="num">{r.contribution:+.1f}</td>'
                     f'<td class="num muted" style="white-space:nowrap">{r.low:+.1f} to {r.high:+.1f}</td></tr>'
                     for r in evidence.reasons[:n].itertuples())
-    heads = "".join(f'<th class="num" style="white-space:nowrap">{name}</th>' for name in ("log-odds", "90 % interval"))
+    heads = "".join(f'<th class="num" style="white-space:nowrap">{name}</th>' for name in ("log-odds", f"{100 * level:.0f} % interval"))
     return f"<table><tr><th>Reason</th>{heads}</tr>{lines}</table>"
 
 # %% ../../nbs/detector/12e_desk_look.ipynb #0465a346

@@ -242,7 +242,7 @@ def _show(self: Desk):
     self._show_others(number)
     self.table.current = self.alert
     self.evident = False
-    self.why.object = reasons_html(self.office.evidence.get(number))
+    self.why.object = reasons_html(self.office.evidence.get(number), level=self.queue.level)
     if self.doc: self.doc.add_next_tick_callback(self._show_evidence) # the answer first, then the charts
     else: self._show_evidence()
 
@@ -253,7 +253,7 @@ def _show_evidence(self: Desk):
     if number is None: return
     evidence = self.office.evidence.get(number)
     if not self.evident:
-        self.why.object = reasons_html(evidence)
+        self.why.object = reasons_html(evidence, level=self.queue.level)
         drawn = evidence is not None and self.history is not None
         if drawn and len(evidence.events):
             self.history.show(evidence.events, q.decided_before())
