@@ -7,13 +7,11 @@ __all__ = ['VARIANTS', 'with_rates', 'interval_metrics', 'make_interval_task', '
 
 # %% ../../nbs/studies/14_intervals.ipynb #993588eb
 import argparse, time
-from dataclasses import replace
 
 import numpy as np, pandas as pd
-from scipy.optimize import brentq
 from tqdm import tqdm
 
-from ..base_rate import MOST_ROWS, rate_from_labels, shift_intercepts
+from ..base_rate import MOST_ROWS, rate_from_labels, scale_background, shift_intercepts
 from ..core import preset
 from ..detector.corrections import base_rates
 from ..detector.policies import mutual_information, total_uncertainty
@@ -38,12 +36,10 @@ def with_rates(
     p, stand, f, n = model.posterior, model.tensors(x[some], task.cond[some]), int(y.sum()), len(y)
     if name == "as sampled": return p
     if name == "labels' base rate": return rate_from_labels(p, *stand, f, n)
-    if name == "share seen": return shift_intercepts(p, *stand, f / n)
-    if name == "drawn rates":
-        return shift_intercepts(p, *stand, base_rates(f, n, p.draws * p.chains, np.random.default_rng(0)))
     own = p.predict_proba(*stand).double().mean(1).cpu().numpy()
-    factor = f / n / own.mean() # one shift changes rare rates by about one factor
-    return shift_intercepts(p, *stand, np.clip(own * factor, 1e-6, .9))
+    rates = {"share seen": f / n, "drawn rates": base_rates(f, n, len(own), np.random.default_rng(0)),
+             "one shift": np.clip(own * f / n / own.mean(), 1e-6, .9)} # a shift changes small rates by a factor
+    return shift_intercepts(scale_background(p, own, f / n), *stand, rates[name])
 
 # %% ../../nbs/studies/14_intervals.ipynb #ea55a1b9
 def interval_metrics(
