@@ -54,7 +54,7 @@ desk: setup ## open the page where alerts are decided, on simulated payments: ma
 	@mkdir -p data && $(BIN)/python -m logsig_fraud.detector.desk --simulate data/desk $(ARGS)
 
 # What Kaggle's image may lack; its own torch, numpy, pandas and scikit-learn stay.
-WHEELS := pysiglib pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm papermill
+WHEELS := pysiglib pandera typeguard typing_inspect mypy_extensions "arviz<1" xarray-einstats h5netcdf safetensors kagglehub kagglesdk platformdirs "fastcore<2" filelock lightgbm papermill crepes
 KAGGLE_PYTHON ?= 3.12
 
 wheels: setup ## the library and what it needs as wheels in kaggle/wheels, for a Kaggle kernel without internet
