@@ -48,10 +48,11 @@ class OnlineScorer:
         detector: FraudDetector, # fitted
         store="memory",          # "memory", the path of an SQLite file, a redis:// URL, or a store
         level: float = 0.9,      # of the interval
+        samples: int | None = None, # so many posterior samples, for speed; None: all
     ):
         check_level(level)
         self.detector = detector
-        self.posterior = detector.posterior_
+        self.posterior = detector.posterior_.thin(samples)
         if self.features.config.first_event == "drop":
             raise ValueError("this detector drops the first transaction of each customer (first_event = 'drop'), "
                              "which a stream cannot: fit one with first_event = 'keep'")

@@ -295,9 +295,10 @@ def service_parts(
     folder: str | Path,          # of a saved detector
     store,                       # as for `OnlineScorer`
     journal: str | Path,         # the file
+    samples: int | None = None,  # as for `OnlineScorer`
 ) -> tuple:                      # path -> function, health function; for `make_app`
     "What a service of a detector does."
-    scorer, journal = OnlineScorer(FraudDetector.load(folder), store), Journal(journal)
+    scorer, journal = OnlineScorer(FraudDetector.load(folder), store, samples=samples), Journal(journal)
     model = json.loads(Path(folder, MANIFEST).read_text())["sha256"][:12]
     def health():
         scorer.store.get("detector")
@@ -320,6 +321,7 @@ def parse_arguments(
     parser.add_argument("--token-file", help="file that holds the token")
     parser.add_argument("--max-bytes", type=int, default=10_000_000, help="of a body (default: %(default)s)")
     parser.add_argument("--max-rows", type=int, default=10_000, help="of a request (default: %(default)s)")
+    parser.add_argument("--samples", type=int, help="posterior samples, for speed (default: all)")
     given = parser.parse_args(words)
     try:
         given.token = read_token(given.token, given.token_file)
@@ -331,7 +333,7 @@ def parse_arguments(
 def main(words: list | None = None): # arguments; None: those of the program
     "Serves a detector until it is told to end."
     given = parse_arguments(words)
-    work, health = service_parts(given.folder, given.store, given.journal)
+    work, health = service_parts(given.folder, given.store, given.journal, given.samples)
     app = make_app(work, health, given.token, given.max_bytes, given.max_rows)
     serve(app, given.host, given.port)
 
