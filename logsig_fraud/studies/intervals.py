@@ -124,6 +124,7 @@ def coverage_table(
     rows = rows[(rows.metric == "interval_coverage") & (rows.k.isna() if k is None else rows.k == k)]
     rows = rows.assign(split=rows.split.str.split().str[0])
     groups = rows.groupby(["data", "split", "nl", "model"]).value.agg(["size", "mean", "min", "max"]).unstack("model")
+    groups = groups[groups["size"].notna().all(axis=1)] # a run that was stopped may have one variant of a fit
     def column(part, name): return groups[part, name]
     best = "labels' base rate"
     spread = [f"{low:.2f} to {high:.2f}" for low, high in zip(column("min", best), column("max", best))]
