@@ -7,7 +7,7 @@ import nbformat
 from common import NBS, ROOT, trouble
 
 LONGEST = 24 # words, which 90 % of a notebook's sentences do not exceed
-PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "kaggle/README.md")]
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "kaggle/README.md", "book/data.md")]
 REFERENCE = re.compile(r"(?<![\w/.])((?:nbs/)?(?:\w+/)?\d\d[a-z]?_[a-z]\w+)(?:\.ipynb)?") # such as studies/07_leaderboard
 
 

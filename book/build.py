@@ -140,7 +140,7 @@ def contents(chapters, api):
     def files(pages): return [{"file": str(Path(page).with_suffix(""))} for page in pages]
     parts = [{"caption": "Start", "chapters": files(["tour.ipynb"])}]
     parts += [{"caption": title, "chapters": files(chapters[folder])} for folder, title in PARTS.items()]
-    data = files(sorted(p.relative_to(SRC) for p in (SRC / "data").glob("*.md")))
+    data = files(sorted(p.relative_to(SRC) for p in (SRC / "sheets").glob("*.md")))
     reference = [{"file": "api", "sections": files(api)}, {"file": "data", "sections": data}, {"file": "glossary"}]
     return {"format": "jb-book", "root": "intro", "parts": [*parts, {"caption": "Reference", "chapters": reference}]}
 
