@@ -77,12 +77,9 @@ def rate_from_labels(
     cond,        # (rows, conditions) category numbers
     frauds: int, # among the labels
     labels: int, # how many there are
-    level: float = .95, # of the samples must have a base rate below the labels' share to tell that labels were chosen
+    level: float = .95, # if the labels' share of frauds is above this quantile of the samples', labels were chosen
 ) -> Posterior:
     "The posterior with the base rates that its labels allow, if they look like a random sample."
-    x, cond = posterior.check(x, cond)
-    step = max(1, len(x) // MOST_ROWS)
-    own = posterior.predict_proba(x[::step], cond[::step]).double().mean(1).cpu().numpy()
+    own = posterior.predict_proba(x, cond).double().mean(1).cpu().numpy()
     if not 0 < frauds < labels or frauds / labels > np.quantile(own, level): return posterior
-    rates = ordered_rates(own, frauds, labels)
-    return shift_intercepts(scale_background(posterior, own, frauds / labels), x[::step], cond[::step], rates)
+    return shift_intercepts(scale_background(posterior, own, frauds / labels), x, cond, ordered_rates(own, frauds, labels))

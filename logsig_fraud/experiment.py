@@ -150,6 +150,10 @@ class BayesianGAN:
     def tensors(self, *arrays): # -> the same as tensors on the device
         "Arrays, where the model computes."
         return [torch.as_tensor(np.ascontiguousarray(a)).to(self.device) for a in arrays]
+    def stand_in(self, task, x): # -> x, cond as tensors
+        "Some training rows that stand for all, evenly spread."
+        some = task.train[::max(1, len(task.train) // MOST_ROWS)]
+        return self.tensors(x[some], task.cond[some])
     def fit(self, x, cond, y, unlabelled=None, seed=0, weight=None): # weight: (rows,) how much each label counts
         "Samples the posterior, or takes it from a checkpoint that is complete."
         f, rows = self.features, self.tensors(*unlabelled, x, cond, np.asarray(y))
@@ -235,9 +239,7 @@ def fit_model(
     y = task.histories.y[rows].astype(int)
     model.fit(x[rows], task.cond[rows], y, unlabelled, seed, **weights)
     if config.rate_from_labels and isinstance(model, BayesianGAN) and weight is None and not config.base_rate:
-        some = task.train[::max(1, len(task.train) // MOST_ROWS)]
-        stand = model.tensors(x[some], task.cond[some])
-        model.posterior = rate_from_labels(model.posterior, *stand, int(y.sum()), len(y))
+        model.posterior = rate_from_labels(model.posterior, *model.stand_in(task, x), int(y.sum()), len(y))
     return model, x
 
 # %% ../nbs/09c_experiment.ipynb #403a48fe

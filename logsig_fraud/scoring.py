@@ -108,11 +108,12 @@ def arithmetic(self: WideNetwork) -> tuple: # floating point operations of the m
 
 # %% ../nbs/04c_scoring.ipynb #734d6c9d
 def check_level(
-    level: float, # share of the samples inside an interval
+    level: float, # share of the samples inside an interval, or another share
+    name: str = "level",
 ):
     "Refuses what is not a share."
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError(f"level = {level!r} is not allowed: give a share between 0 and 1, such as 0.9")
+        raise ValueError(f"{name} = {level!r} is not allowed: give a share between 0 and 1, such as 0.9")
 
 # %% ../nbs/04c_scoring.ipynb #4579c915
 def central(

@@ -7,6 +7,7 @@ __all__ = ['FORMAT', 'MANIFEST', 'FILES', 'decide', 'FraudDetector', 'money']
 
 # %% ../../nbs/detector/04b_detector.ipynb #00bcd785
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 
 import numpy as np, pandas as pd
@@ -125,6 +126,8 @@ def triage(self: FraudDetector,
 ) -> pd.DataFrame:              # action, customer, time, amount, categories, then the columns of `predict_interval`
     "Allow, review or block."
     check_budget(budget)
+    if not isinstance(review_above, Real) or review_above != review_above: # NaN
+        raise ValueError(f"review_above = {review_above!r} is not allowed: give a probability, such as 0.2")
     c = self.features_.columns
     asked = np.flatnonzero(row_mask(rows, transactions.index) & since_mask(since, transactions, c))
     amount, index = read_number(transactions, c.amount)[asked], transactions.index[asked]

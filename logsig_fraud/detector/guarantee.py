@@ -12,12 +12,14 @@ import numpy as np, pandas as pd
 from crepes import ConformalClassifier
 from fastcore.basics import patch
 from scipy.stats import beta
+from sklearn.utils.validation import check_is_fitted
 
-from ..columns import DataError
+from ..columns import DataError, check_table
 from .checks import row_mask, since_mask
 from .estimator import row_hashes
 from .suggest import FraudDetector
 from ..histories import align_labels
+from ..scoring import check_level
 
 _all_ = ["FraudDetector"]
 
@@ -42,10 +44,10 @@ def place(self: Guarantee,
     confidence: float | None = None, # that the share is kept with these frauds; None: kept on average
 ) -> int:                            # of the held-out fraud where the queue ends; 0: it has no end
     "The number k of the rule."
-    n, k = len(self.frauds), 0
-    if not 0 < missed < 1: raise ValueError(f"missed = {missed!r} is not allowed: give a share between 0 and 1")
+    n = len(self.frauds)
+    check_level(missed, "missed")
     if confidence is None: return int(missed * (n + 1) + 1e-9)
-    if not 0 < confidence < 1: raise ValueError(f"confidence = {confidence!r} is not allowed: give a share such as 0.95")
+    check_level(confidence, "confidence")
     held = beta.ppf(confidence, np.arange(1, n + 1), np.arange(n, 0, -1)) <= missed
     return int(held.sum())
 
@@ -79,12 +81,14 @@ def guarantee(self: FraudDetector,
     since=None,                 # a time from which on rows are meant; None: all
 ) -> Guarantee:
     "Calibrates on the frauds that training did not see."
+    check_is_fitted(self)
     c, y = self.features_.columns, align_labels(labels, transactions.index)
+    check_table(transactions, c)
     meant = row_mask(rows, transactions.index) & since_mask(since, transactions, c)
     seen = np.isin(row_hashes(transactions, c, self.about_["salt"]), self.seen_)
     frauds = meant & ~seen & (y == 1)
     if not frauds.any():
-        raise DataError(f"none of the {int((meant & (y == 1)).sum())} labelled frauds is new to the detector: "
+        raise DataError(f"{int((meant & (y == 1)).sum())} labelled frauds were given, and none that is new to the detector: "
                         "keep some frauds out of fit, and give their labels here")
     return Guarantee(np.sort(self.predict_interval(transactions, rows=frauds).probability.to_numpy()))
 

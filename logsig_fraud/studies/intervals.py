@@ -12,16 +12,15 @@ import argparse, time
 import numpy as np, pandas as pd
 from tqdm import tqdm
 
-from ..base_rate import MOST_ROWS, rate_from_labels, scale_background, shift_intercepts
+from ..base_rate import rate_from_labels, scale_background, shift_intercepts
 from ..core import preset
 from ..detector.corrections import base_rates
 from ..detector.policies import mutual_information, total_uncertainty
 from ..experiment import Task, fit_model, given_dataset, make_task
 from ..metrics import (calibration_error, cross_entropy, interval_coverage, interval_width, macro_f1, pr_auc,
                                   uncertainty_auroc)
-from ..results_store import COLUMNS, append_results, finished, read_results, stamp
+from ..results_store import COLUMNS, append_results, finished, stamp
 from .worlds import WORLDS, make_world, make_world_task
-from ..style import legend, sheet
 
 # %% ../../nbs/studies/14_intervals.ipynb #a4bb719c
 VARIANTS = ("as sampled", "labels' base rate", "one shift", "share seen", "drawn rates")
@@ -33,8 +32,8 @@ def with_rates(
     x,          # (rows, width) its view of all rows
 ):              # posterior
     "The samples with base rates of one kind."
-    some, y = task.train[::max(1, len(task.train) // MOST_ROWS)], task.histories.y[task.labelled]
-    p, stand, f, n = model.posterior, model.tensors(x[some], task.cond[some]), int(y.sum()), len(y)
+    y, p, stand = task.histories.y[task.labelled], model.posterior, model.stand_in(task, x)
+    f, n = int(y.sum()), len(y)
     if name == "as sampled": return p
     if name == "labels' base rate": return rate_from_labels(p, *stand, f, n)
     own = p.predict_proba(*stand).double().mean(1).cpu().numpy()
