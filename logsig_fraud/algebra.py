@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['logsig_words', 'logsig_dim', 'logsig_levels', 'term_words', 'coordinate_names', 'tensor_product', 'tensor_exp',
-           'reference_signature', 'tensor_log', 'reference_logsignature', 'signature_terms']
+           'reference_signature', 'tensor_log', 'reference_logsignature', 'letter_pairs', 'signature_terms']
 
 # %% ../nbs/02a_algebra.ipynb #50e6702d
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 import pysiglib, torch
@@ -115,6 +115,13 @@ def reference_logsignature(
     return torch.stack([levels[len(w) - 1][:, place(w)] for w in logsig_words(d, depth)], 1)
 
 # %% ../nbs/02a_algebra.ipynb #605fb7af
+@lru_cache
+def letter_pairs(
+    d: int, # channels
+) -> tuple: # (pairs,) first and second letters, each first one below its second
+    "The pairs of different letters, in the order of words."
+    return np.triu_indices(d, 1)
+
 def signature_terms(
     x: np.ndarray, # (rows, logsig_dim(d, depth)) log-signatures of depth 1 or 2
     d: int,        # channels of the augmented path
@@ -122,7 +129,7 @@ def signature_terms(
     "The signature's terms from the log-signature's; what is zero but for rounding is zero."
     level = x[:, :d].astype(float)
     area = x[:, d:]
-    i, j = np.triu_indices(d, 1)
+    i, j = letter_pairs(d)
     half = (level[:, i] * level[:, j] / 2)[:, :area.shape[1]]
     both = np.stack([half + area, half - area], -1)
     both[np.abs(both) < 1e-5 * (np.abs(half) + np.abs(area))[..., None]] = 0

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from . import __version__
 from .algebra import (
-    coordinate_names, logsig_dim, logsig_levels, logsig_words, reference_logsignature, term_words)
+    coordinate_names, letter_pairs, logsig_dim, logsig_levels, logsig_words, reference_logsignature, term_words)
 from .augmentations import first_events, path_points
 from .core import Config, cache_dir, atomic_write
 
@@ -108,6 +108,14 @@ def _time_letters(d, depth):
     return np.array([sum(letter in (0, d // 2) for letter in w) for w in logsig_words(d, depth)])
 
 # %% ../nbs/03a_logsignatures.ipynb #520d4192
+def _log(sig, d, depth):
+    "Log-signatures of signatures; at depth 2 they are differences."
+    if depth == 2:
+        (i, j), two = letter_pairs(d), sig[:, d:].reshape(-1, d, d)
+        return np.concatenate([sig[:, :d], (two[:, i, j] - two[:, j, i]) / 2], 1)
+    _prepare(d, depth)
+    return pysiglib.sig_to_log_sig(sig, d, depth, method=1)
+
 def close_signature(
     sig: np.ndarray,    # (paths, signature terms)
     points: np.ndarray, # (paths, 1 + channels) latest points
@@ -120,8 +128,7 @@ def close_signature(
     if config.invisibility == "end":
         reset = _through(depth, (points, points, 1), (points, points, 0), (0 * points, 0 * points, 0))
         sig = pysiglib.sig_combine(sig, reset, d, depth)
-    _prepare(d, depth)
-    rows = pysiglib.sig_to_log_sig(sig, d, depth, method=1)
+    rows = _log(sig, d, depth)
     return rows if config.time == "elapsed" else rows * (1.0 / max(n - 1, 1)) ** _time_letters(d, depth)
 
 # %% ../nbs/03a_logsignatures.ipynb #abf327b5
@@ -344,7 +351,7 @@ class LazyTerms:
     def __getitem__(self, key): # (all rows, slice of columns) -> (rows, columns) float64
         start, stop, _ = key[1].indices(self.shape[1])
         low, high = max(start - self.d, 0) // 2, (max(stop - self.d, 0) + 1) // 2 # pairs of letters
-        i, j = (letters[low:high] for letters in np.triu_indices(self.d, 1))
+        i, j = (letters[low:high] for letters in letter_pairs(self.d))
         both = signature_terms_of(*(self.x[:, part] for part in (i, j, slice(self.d + low, self.d + high))))
         level = self.x[:, start:min(stop, self.d)].astype(float)
         skip = max(start - self.d, 0) - 2 * low

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..algebra import letter_pairs
 from ..conditions import risk_of_sums, risk_terms
 from ..core import Config
 from .events import Events, pick_events
@@ -106,14 +107,11 @@ def settle(
         sig[:, d - 1] = 1
     if config.depth < 2: return sig
     one, two = sig[:, :d], sig[:, d:d + d * d].reshape(-1, d, d)
-    i, j = _pairs(d)
+    i, j = letter_pairs(d)
     two[:, j, i] = one[:, i] * one[:, j] - two[:, i, j]
     two[:, range(d), range(d)] = one * one / 2
     sig[:, d:d + d * d] = two.reshape(-1, d * d)
     return sig
-
-@lru_cache
-def _pairs(d): return np.triu_indices(d, 1)
 
 # %% ../../nbs/detector/06b_states.ipynb #5a1c0fb7
 def unpack_states(
