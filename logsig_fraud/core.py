@@ -175,7 +175,7 @@ PRESETS = dict(
         terms="signature", prior_gain=2.0, prior_scales=(1.0, 0.3, 0.1), background=-1.0,
         amount_prior_mean=(3.4, 6.8), amount_prior_half_life=5.0, latent=16, g_widths=(64, 64), lambda_unl=0.1,
         lambda_gp=0.1, lr_d=0.1, friction=0.05, grad_clip=10.0, embedding_step="prior", epochs=400, burn_in=200, thin=2,
-        schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors"),
+        schedule_labels=2595.0, batch=256, labelled_batch=640, label_sampling="errors", rate_from_labels=True),
     paper=dict(
         depth=4, scaling="none", raw_levels=0, prior_gain=1.0, latent=256, d_widths=(32, 32, 32), linear_path=False,
         prior_scales=(), sampler="adam", epochs=1000, chains=1, generators=1, lr_g=1e-4, lr_d=5e-3, friction=1.0,

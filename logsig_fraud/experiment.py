@@ -238,7 +238,8 @@ def fit_model(
     unlabelled = (x[rest], task.cond[rest]) if "unlabelled rows" in model.uses else None
     y = task.histories.y[rows].astype(int)
     model.fit(x[rows], task.cond[rows], y, unlabelled, seed, **weights)
-    if config.rate_from_labels and isinstance(model, BayesianGAN) and weight is None and not config.base_rate:
+    alike = weight is None or np.ptp(weight) == 0
+    if config.rate_from_labels and isinstance(model, BayesianGAN) and alike and not config.base_rate:
         model.posterior = rate_from_labels(model.posterior, *model.stand_in(task, x), int(y.sum()), len(y))
     return model, x
 

@@ -78,10 +78,10 @@ def check_labels(
 
 # %% ../../nbs/detector/04a_estimator.ipynb #b42d73c7
 def detector_config(
-    config: str | Config, # name of a preset, or a configuration; "default" also takes the base rate from the labels
+    config: str | Config, # name of a preset, or a configuration
 ) -> Config:
     "The configuration of a detector."
-    if isinstance(config, str): config = preset(config, rate_from_labels=config == "default")
+    if isinstance(config, str): config = preset(config)
     if not isinstance(config, Config):
         raise ValueError(f"config is a {type(config).__name__}: give the name of a preset, or a Config")
     if config.classes == 2: return config

@@ -24,7 +24,7 @@ from ..style import COLOURS, legend, sheet
 START = dict(
     feature_set="paper", depth=3, terms="log", raw_levels=0, prior_gain=1.0, prior_scales=(1.0, 0.1, 0.01),
     amount_prior_mean=(), amount_prior_half_life=20.0, lr_d=0.005, friction=0.1, grad_clip=0.0, embedding_step="one",
-    schedule_labels=0.0, labelled_batch=2048, label_sampling="uniform",
+    schedule_labels=0.0, labelled_batch=2048, label_sampling="uniform", rate_from_labels=False,
 ) # what the first step has instead of the settings of "default"
 STEPS = { # what each step changes in the one before it
     "asinh columns, prior, four chains": dict(),

@@ -8,6 +8,7 @@ __all__ = ['VARIANTS', 'with_rates', 'interval_metrics', 'make_interval_task', '
 
 # %% ../../nbs/studies/14_intervals.ipynb #993588eb
 import argparse, time
+from dataclasses import replace
 
 import numpy as np, pandas as pd
 from tqdm import tqdm
@@ -66,12 +67,14 @@ def make_interval_task(
     seed: int,  # of the draw, and of BankSim's random splits and customers
     source="banksim", # of BankSim; see `load_dataset`
 ) -> tuple:     # task, name of the split, hash
-    "The rows to learn from and to be judged by."
+    "The rows to learn from and to be judged by; samples keep their own base rates."
     if data != "banksim":
         world = make_world(data, how)
-        return make_world_task(world, "random", nl, seed), how, world.hash
-    split_seed = 0 if how == "time" else seed
-    task = make_task(given_dataset(source), nl, seed, preset("default"), how, split_seed)
+        task = make_world_task(world, "random", nl, seed)
+        config = replace(task.config, rate_from_labels=False)
+        return replace(task, features=replace(task.features, config=config)), how, world.hash
+    config, split_seed = preset("default", rate_from_labels=False), 0 if how == "time" else seed
+    task = make_task(given_dataset(source), nl, seed, config, how, split_seed)
     return task, f"{how} {split_seed}" if split_seed else how, task.provenance.hash[:12]
 
 # %% ../../nbs/studies/14_intervals.ipynb #36c83b3a
