@@ -123,6 +123,8 @@ def held_out_metrics(
     p, frauds = (model.predict_proba(x[rows], task.cond[rows]) for rows in (task.test, rest[y[rest] == 1]))
     return guarantee_metrics(frauds, y[task.test], p, HELD[name])
 
+
+# %% ../../nbs/studies/14_intervals.ipynb #e8333d4a
 def run_intervals(
     data: str,           # as for `make_interval_task`
     how: str,
