@@ -10,7 +10,6 @@ import json, warnings
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-import arviz as az
 import pandas as pd
 import torch
 from fastcore.basics import patch
@@ -20,6 +19,12 @@ from .core import Config, atomic_write, int_between
 from .tensor_ops import as_tensor, one_hot
 from .networks import Discriminator, Generator
 from .scoring import WideNetwork, check_level, in_blocks, mean_and_interval
+
+# %% ../nbs/06c_posterior.ipynb #0b121eaf
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning) # news of a version that is not used
+    import arviz as az
+
 
 # %% ../nbs/06c_posterior.ipynb #622cea3d
 @dataclass(frozen=True, eq=False)
