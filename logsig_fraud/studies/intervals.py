@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['VARIANTS', 'HELD', 'MISSED', 'with_rates', 'interval_metrics', 'guarantee_metrics', 'make_interval_task',
-           'rate_metrics', 'held_out_metrics', 'run_intervals', 'main', 'coverage_table', 'mean_table', 'error_table']
+           'rate_metrics', 'held_out_metrics', 'run_intervals', 'main', 'coverage_table', 'mean_table', 'error_table',
+           'guarantee_table']
 
 # %% ../../nbs/studies/14_intervals.ipynb #993588eb
 import argparse, time
@@ -202,3 +203,13 @@ def error_table(
     found = rows.pivot_table(index=["data", "split", "nl"], columns="metric", values="value").round(3)
     found = found[["variance", "total", "epistemic", "width", "std"]].rename(columns={"variance": "p(1 - p)"})
     return found.reset_index().set_index("data")
+
+# %% ../../nbs/studies/14_intervals.ipynb #a974635f
+def guarantee_table(
+    rows: pd.DataFrame, # from `read_results`
+) -> pd.DataFrame:
+    "What queues miss that were promised to miss a tenth: means over draws."
+    rows = rows[rows.model.isin(HELD)].assign(split=rows.split.str.split().str[0])
+    found = rows.pivot_table(index=["data", "split", "model"], columns="metric", values="value").round(3)
+    found = found[["missed", "missed_inside", "queue"]].rename(columns={"missed_inside": "inside"})
+    return found.rename_axis(["data", "split", "from"]).reset_index().set_index("data")

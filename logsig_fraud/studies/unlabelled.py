@@ -211,8 +211,9 @@ def main(args=None):
     parser.add_argument("--nl", type=int, nargs="+", default=[520, 2595], help="label budgets")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="draws")
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
+    parser.add_argument("--weights", type=float, nargs="+", default=[.1, 1.], help="of terms that are not built in")
     a = parser.parse_args(args)
-    run_ways(a.results, nls=a.nl, seeds=a.seeds, ways=a.ways)
+    run_ways(a.results, nls=a.nl, seeds=a.seeds, ways=a.ways, weights=a.weights)
 
 if __name__ == "__main__" and "__file__" in globals(): main()
 
