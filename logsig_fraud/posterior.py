@@ -25,7 +25,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning) # news of a version that is not used
     import arviz as az
 
-
 # %% ../nbs/06c_posterior.ipynb #622cea3d
 @dataclass(frozen=True, eq=False)
 class Posterior:

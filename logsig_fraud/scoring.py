@@ -87,7 +87,6 @@ def layer(
     if h.shape[-1] < FEW: return torch.baddbmm(b, h.mT, w).mT
     return torch.baddbmm(b.mT, w.mT, h)
 
-
 # %% ../nbs/04c_scoring.ipynb #0782e7d9
 @patch
 def __call__(self: WideNetwork,

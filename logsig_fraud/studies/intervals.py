@@ -82,7 +82,6 @@ def guarantee_metrics(
     yield "missed_inside", None, np.mean((missed >= low) & (missed <= high))
     yield "queue", None, np.mean([np.mean(p > edge) for edge in edges])
 
-
 # %% ../../nbs/studies/14_intervals.ipynb #e1bcf8a2
 def make_interval_task(
     data: str,  # "banksim", "handbook" or "s-ffsd"
@@ -123,7 +122,6 @@ def held_out_metrics(
     y, rest = task.histories.y, task.unlabelled
     p, frauds = (model.predict_proba(x[rows], task.cond[rows]) for rows in (task.test, rest[y[rest] == 1]))
     return guarantee_metrics(frauds, y[task.test], p, HELD[name])
-
 
 # %% ../../nbs/studies/14_intervals.ipynb #e8333d4a
 def run_intervals(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WAYS', 'BUILT_IN', 'class_loss', 'mean_entropy', 'low_density_rows', 'thinner_histories', 'term_loss',
-           'match_features', 'sample_way', 'fit_way', 'run_ways', 'main', 'ways_table']
+           'match_features', 'term_rows', 'sample_way', 'fit_way', 'run_ways', 'main', 'ways_table']
 
 # %% ../../nbs/studies/15_unlabelled.ipynb #9e6f58fd
 import argparse, time
@@ -73,9 +73,7 @@ def thinner_histories(
     row = np.full(len(data.table), -1)
     row[data.histories.event_row[data.histories.event]] = np.arange(len(data.histories))
     rows = row[kept[fewer.event_row[fewer.event]]]
-    f = task.features
-    z, cond = f.inputs(f.unscaled(fewer)), f.conditions(fewer)
-    mine = np.isin(rows, task.unlabelled)
+    (z, cond, _), mine = task.features(fewer), np.isin(rows, task.unlabelled)
     return rows[mine], z[mine], cond[mine]
 
 # %% ../../nbs/studies/15_unlabelled.ipynb #cf81008c
@@ -110,17 +108,38 @@ def match_features(
     fake = target.gen_net(params, z, hot.expand(len(z), -1, -1))
     means = [net.forward(d.params, x, hot).last.mean(1) for x in (target.x[rows], fake)]
     loss = (means[0].detach() - means[1]).square().sum(-1)
-    temperature = c.temperature / target.weight[0]
-    return update(g, _gradient(loss, params), c.lr_g, c, temperature, rng, target.prior_precision[0], target.step_scale[0])
+    prior = target.prior_precision[0], target.step_scale[0]
+    return update(g, _gradient(loss, params), c.lr_g, c, c.temperature / target.weight[0], rng, *prior)
 
 # %% ../../nbs/studies/15_unlabelled.ipynb #97b30ec5
-def sample_way(
+def term_rows(
     target: Target,
     way: str,             # as for `term_loss`
-    weight: float,        # of the term
-    bank: tuple,          # rows, and conditions one-hot: complement rows, or thinner histories of the first rows of `target`
+    g,                    # state of the generators
+    bank: tuple,          # as for `sample_way`
+    rng: torch.Generator,
+) -> tuple:               # real and other, as `term_loss` takes them
+    "The unlabelled rows of a step, and what they are held against."
+    c, categories = target.config, target.net.n_categories
+    def pick(): return torch.randint(len(bank[0]), (c.batch,), generator=rng)
+    if way == "consistency":
+        rows = pick()
+        return (target.x[rows], one_hot(target.cond[rows], categories)), [b[rows] for b in bank]
+    rows, hot = draw_rows(target, 0, rng)
+    if way == "complement":
+        some = pick()
+        return (target.x[rows], hot), [b[some] for b in bank]
+    z = torch.randn(len(g.flat), c.batch, c.latent, generator=rng)
+    with torch.no_grad(): return (target.x[rows], hot), (target.gen_net(g.params, z, hot.expand(len(z), -1, -1)), hot)
+
+# %% ../../nbs/studies/15_unlabelled.ipynb #61681e6e
+def sample_way(
+    target: Target,
+    way: str,      # as for `term_loss`
+    weight: float, # of the term
+    bank: tuple,   # rows and one-hot conditions: complement rows, or thinner histories of the rows of `target`
     seed: int,
-) -> Run:                 # complete
+) -> Run:          # complete
     "Samples the discriminators with a term on unlabelled rows."
     c, net, rng = target.config, target.net, torch.Generator().manual_seed(seed)
     run, temperature = init_run(target, rng), c.temperature / target.weight[1]
@@ -130,19 +149,9 @@ def sample_way(
         if way == "feature matching": g = match_features(target, g, d, rng)
         for _ in range(c.n_critic):
             pick, count = draw_labelled(target, odds, rng)
-            if way == "consistency":
-                rows = torch.randint(len(bank[0]), (c.batch,), generator=rng)
-                real, other = (target.x[rows], one_hot(target.cond[rows], net.n_categories)), [b[rows] for b in bank]
-            else:
-                rows, hot = draw_rows(target, 0, rng)
-                real, some = (target.x[rows], hot), torch.randint(len(bank[0]) if bank else 1, (c.batch,), generator=rng)
-                if way == "complement": other = [b[some] for b in bank]
-                else:
-                    z = torch.randn(len(g.flat), c.batch, c.latent, generator=rng)
-                    with torch.no_grad(): other = target.gen_net(g.params, z, hot.expand(len(z), -1, -1)), hot
-            params = _graded(d)
+            rows, params = term_rows(target, way, g, bank, rng), _graded(d)
             known = labeled_loss(net(params, target.lab[pick], target.hot_lab[pick]), target.y[pick], count)
-            loss = c.lambda_lab * known + weight * term_loss(way, net, params, real, other)
+            loss = c.lambda_lab * known + weight * term_loss(way, net, params, *rows)
             d = update(d, _gradient(loss, params), c.lr_d * step_factor(epoch, c), c, temperature, rng, *prior)
         if keeps_sample(epoch, c): samples.append(d.flat)
     return Run(g, d, c.epochs, tuple(samples))
@@ -157,7 +166,8 @@ def fit_way(
 ) -> np.ndarray:        # (samples, test rows) probabilities
     "Fits the default with one way to use unlabelled rows."
     share = float(np.mean(task.histories.y[task.labelled]))
-    changes = {"none": dict(lambda_unl=0.), "expectation": dict(lambda_unl=1e-6, lambda_gp=0., base_rate=share)}
+    changes = {"none": dict(lambda_unl=0.), # the expectation needs unlabelled rows, which come with a GAN term
+               "expectation": dict(lambda_unl=1e-6, lambda_gp=0., base_rate=share)}
     features = replace(task.features, config=replace(task.config, **changes.get(way, {})))
     if way in BUILT_IN:
         model, x = fit_model(replace(task, features=features), "SBGAN", seed)
@@ -199,8 +209,9 @@ def run_ways(
         if tuple(key.values()) in finished(results): continue
         start, task = time.perf_counter(), make_task(data, nl, seed, config, "validation", seed)
         p, y = fit_way(data, task, way, weight, seed), task.histories.y[task.test]
-        found = [(m.__name__, None, m(y, p.mean(0))) for m in (pr_auc, macro_f1, cross_entropy)]
-        found = pd.DataFrame([*found, ("interval_coverage", None, interval_coverage(y, p))], columns=["metric", "k", "value"])
+        found = [(m.__name__, np.nan, m(y, p.mean(0))) for m in (pr_auc, macro_f1, cross_entropy)]
+        found.append(("interval_coverage", np.nan, interval_coverage(y, p)))
+        found = pd.DataFrame(found, columns=["metric", "k", "value"])
         more = dict(seconds=time.perf_counter() - start, **dict(zip(("commit", "versions"), stamp())))
         append_results(results, found.assign(**key, **more)[COLUMNS])
 
@@ -221,12 +232,13 @@ if __name__ == "__main__" and "__file__" in globals(): main()
 def ways_table(
     rows: pd.DataFrame, # from `read_results`
     metric: str = "pr_auc",
-) -> pd.DataFrame:      # by way: for each budget the mean, and the gain over labels alone with half of its 90 % interval
-    "What each way has, and what it adds to labels alone, draw by draw."
+) -> pd.DataFrame:      # by way: for each budget the mean, and the gain over labels alone, see below
+    "What each way has, and what it adds to labels alone, in pairs, with half of the 90 % interval."
     rows, out = rows[rows.metric == metric], {}
     for nl, part in rows.groupby("nl"):
         wide = part.pivot_table(index="seed", columns="model", values="value")
         names = [m for m in dict.fromkeys(rows.model) if m in wide]
         out[f"{nl:,} labels"] = wide[names].mean().map("{:.4f}".format)
-        out[f"gain, {nl:,}"] = pd.Series({m: "{:+.4f} ± {:.4f}".format(*paired(wide[m], wide["none"])) for m in names if m != "none"})
+        gains = {m: "{:+.4f} ± {:.4f}".format(*paired(wide[m], wide["none"])) for m in names if m != "none"}
+        out[f"gain, {nl:,}"] = pd.Series(gains)
     return pd.DataFrame(out).reindex(dict.fromkeys(rows.model)).fillna("").rename_axis("way")
