@@ -205,7 +205,7 @@ def suggest(self: FraudDetector,
 @patch
 def set_base_rate(self: FraudDetector,
     transactions: pd.DataFrame, # with the histories of their customers
-    base_rate,                  # share of frauds among these rows; or frauds and labels of a random sample
+    base_rate,                  # share of frauds, one for all or (samples,); or frauds and labels of a random sample
     rows=None,                  # labels or a mask of the rows that stand for all; None: all
     since=None,                 # a time from which on rows stand for all; None: all
     seed: int = 0,              # of the shares that a random sample allows
