@@ -27,16 +27,16 @@ from ..histories import align_labels
 def all_labels(
     queue: Queue,
     known: pd.Series | None = None, # labels by index from before the desk; None: there are none
-) -> tuple:                         # labels and weights, series by index
+) -> pd.Series:                     # labels by index, missing where there is none
     "What is known of the transactions by now."
     index = queue.transactions.index
     known = pd.Series(np.nan if known is None else align_labels(known, index), index)
     names = pd.Series(as_text(index.to_series()).to_numpy(), index)
     mine = names.isin(queue.journal.standing().index)
-    decided, weight = labels_from(queue.journal, names[mine]) if mine.any() else (known[:0], known[:0])
+    decided = labels_from(queue.journal, names[mine])[0] if mine.any() else known[:0]
     labels = known.copy()
     labels[decided.index] = decided.astype(float)
-    return labels, weight
+    return labels
 
 # %% ../../nbs/detector/12d_learning.ipynb #7f6db464
 def sample_rates(
@@ -62,7 +62,6 @@ def refit(
     detector: FraudDetector,    # unfitted, with the settings of the present one
     transactions: pd.DataFrame,
     labels: pd.Series,          # by index
-    weight: pd.Series,          # by index
     old: Path,                  # folder of the present detector
     scoring: tuple,             # since, alpha and level of the queue
     folder: Path,               # where the new detector is saved
@@ -71,7 +70,7 @@ def refit(
     try:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            detector.fit(transactions, labels, sample_weight=weight, progress=lambda share: pipe.send(("share", share)))
+            detector.fit(transactions, labels, progress=lambda share: pipe.send(("share", share)))
             keep_base_rates(detector, sample_rates(FraudDetector.load(old), transactions), transactions)
             scores = score_rows(detector, transactions, *scoring)
         detector.save(folder)
@@ -129,11 +128,11 @@ def start(self: Learner,
 @patch
 def _begin(self: Learner):
     "Starts the process of a fit -> a pipe from it, where it saves the detector, how many labels it has."
-    labels, weight = all_labels(self.queue, self.known)
+    labels = all_labels(self.queue, self.known)
     here, there = multiprocessing.get_context("spawn").Pipe(duplex=False)
     scoring = self.queue.since, self.queue.alpha, self.queue.level
     new = self.folder.with_name(self.folder.name + "-new")
-    given = there, clone(self.queue.detector), self.queue.transactions, labels, weight, self.folder, scoring, new
+    given = there, clone(self.queue.detector), self.queue.transactions, labels, self.folder, scoring, new
     work = import_module("logsig_fraud.detector.learning").refit # a new process finds it by this name
     self.process = multiprocessing.get_context("spawn").Process(target=work, args=given, daemon=True)
     self.process.start()
